@@ -1,0 +1,1 @@
+"""Configuration: ``pipeline.yaml`` (what and where) and ``platform.yaml`` (infrastructure)."""

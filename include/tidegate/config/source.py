@@ -1,0 +1,79 @@
+"""``source:``: the database a pipeline captures from. Keys follow the platform specification."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, SecretStr, field_validator
+
+from tidegate.config.base import Section
+from tidegate.names import TableId
+
+
+class SourceType(StrEnum):
+    POSTGRES = "postgres"
+    MYSQL = "mysql"
+
+
+class SnapshotMode(StrEnum):
+    """Whether tables without a lake table are swept before their increments flow."""
+
+    INITIAL = "initial"
+    NEVER = "never"
+
+
+def _table(value: str) -> str:
+    return str(TableId.parse(value))
+
+
+TableName = Annotated[str, AfterValidator(_table)]
+
+
+class SourceConfig(Section):
+    """Where the changes come from."""
+
+    source_type: SourceType = Field(SourceType.POSTGRES, description="Kind of source database.")
+    connection_id: str | None = Field(
+        None, description="Airflow connection that replaces host, port, username and password."
+    )
+    host: str = Field("localhost", description="Database host.")
+    port: int = Field(5432, ge=1, le=65535, description="Database port.")
+    database: str = Field(description="Database name.")
+    username: str = Field("cdc_user", description="A user with LOGIN and REPLICATION.")
+    password: SecretStr = Field(
+        SecretStr("cdc_password"), description="Its password; write ${VAR}, never the value."
+    )
+    tables: tuple[TableName, ...] = Field(
+        (), description='Tables to take, schema-qualified: public.orders, public."odd.name".'
+    )
+    slot_name: str | None = Field(
+        None,
+        pattern=r"^[a-z0-9_]{1,63}$",
+        description="Replication slot; by default tidegate_<pipeline_id>.",
+    )
+    publication_name: str | None = Field(
+        None, description="Publication; by default tidegate_<pipeline_id>."
+    )
+    snapshot_mode: SnapshotMode = Field(
+        SnapshotMode.INITIAL, description="initial: sweep a table before its increments flow."
+    )
+    sslmode: str = Field(
+        "prefer",
+        pattern=r"^(disable|allow|prefer|require|verify-ca|verify-full)$",
+        description="libpq sslmode, used by capture and by Spark's JDBC alike.",
+    )
+    sslrootcert: str | None = Field(None, description="CA file for verify-ca and verify-full.")
+    connect_timeout_seconds: int = Field(10, ge=1, description="Give up connecting after this.")
+
+    @field_validator("tables")
+    @classmethod
+    def _no_table_twice(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        twice = sorted({table for table in value if value.count(table) > 1})
+        if twice:
+            raise ValueError(f"listed more than once: {', '.join(twice)}")
+        return value
+
+    @property
+    def table_ids(self) -> tuple[TableId, ...]:
+        return tuple(TableId.parse(table) for table in self.tables)

@@ -1,0 +1,1 @@
+"""The change event: position, transaction, operation."""

@@ -1,0 +1,77 @@
+"""Named fault points: where a test may kill the process.
+
+A point stands right after (or before) a durable step. In production a point costs one
+dictionary look-up. ``TIDEGATE_FAULT=capture.after_commit`` kills the process the first time
+the point is reached (``os._exit``, nothing is flushed or closed, as SIGKILL would);
+``capture.after_commit:3`` the third time; ``...@stop`` sends SIGSTOP instead, so that a test can
+look at the halted process and then SIGKILL it from outside. ``...@raise`` raises :class:`Fault`,
+for in-process tests.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import Final
+
+POINTS: Final[frozenset[str]] = frozenset(
+    {
+        # capture: read → files → log commit → confirm
+        "capture.after_files",
+        "capture.after_schema",
+        "capture.after_commit",
+        "capture.after_confirm",
+        # apply: lease → merge → release
+        "apply.after_lease",
+        "apply.before_commit",
+        "apply.after_commit",
+        "apply.after_publish",
+        # sweep: gate → cut → branch → chunk → drain → audit → publish → open
+        "sweep.after_gate",
+        "sweep.after_cut",
+        "sweep.after_branch",
+        "sweep.after_chunk",
+        "sweep.after_audit",
+        "sweep.after_publish",
+        "sweep.after_open",
+        # maintenance: compact → stamp → expire → orphans; change log retention
+        "maintain.after_compact",
+        "maintain.after_stamp",
+        "maintain.after_expire",
+        "maintain.after_retention",
+        # provisioning
+        "deploy.after_publication",
+        "deploy.after_slot",
+        # rollback
+        "rollback.after_commit",
+    }
+)
+
+EXIT_STATUS: Final = 86
+"""Exit status of a process killed at a fault point, so that a test can tell it from others."""
+
+_hits: dict[str, int] = {}
+
+
+class Fault(BaseException):
+    """Raised by ``@raise`` points; a BaseException so that no handler swallows it."""
+
+
+def point(name: str) -> None:
+    """Die here if the environment says so."""
+    wanted = os.environ.get("TIDEGATE_FAULT")
+    if wanted is None:
+        return
+    spec, _, action = wanted.partition("@")
+    target, _, count = spec.partition(":")
+    if target != name:
+        return
+    _hits[name] = _hits.get(name, 0) + 1
+    if _hits[name] != int(count or "1"):
+        return
+    if action == "raise":
+        raise Fault(name)
+    if action == "stop":
+        os.kill(os.getpid(), signal.SIGSTOP)
+        return
+    os._exit(EXIT_STATUS)

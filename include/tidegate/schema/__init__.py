@@ -1,0 +1,1 @@
+"""What a source table looks like: logical types, columns, keys, fingerprints."""

@@ -1,0 +1,87 @@
+"""Logical types: what a lake column holds, and how the source's text becomes it.
+
+A :class:`LogicalType` is an Iceberg type in our words. A :class:`TextRule` names how the source
+prints a value on the log path; ``spark/casts.py`` has one exact cast per (rule, type).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+
+class Kind(StrEnum):
+    BOOLEAN = "boolean"
+    INT = "int"
+    LONG = "long"
+    FLOAT = "float"
+    DOUBLE = "double"
+    DECIMAL = "decimal"
+    DATE = "date"
+    TIMESTAMP = "timestamp"  # without time zone, microseconds
+    TIMESTAMPTZ = "timestamptz"  # an instant, microseconds
+    BINARY = "binary"
+    STRING = "string"
+    LIST = "list"
+
+
+class TextRule(StrEnum):
+    """How the source prints values of a column on the log path."""
+
+    PLAIN = "plain"  # the text is the value
+    PG_BOOL = "pg_bool"  # t / f
+    PG_NUMBER = "pg_number"  # integers, floats and numerics; NaN, Infinity
+    PG_BYTEA = "pg_bytea"  # \x hex
+    PG_DATETIME = "pg_datetime"  # ISO, DateStyle pinned; infinity, BC
+    PG_ARRAY = "pg_array"  # {…}, one dimension
+
+
+@dataclass(frozen=True, slots=True)
+class LogicalType:
+    """A lake type. ``precision``/``scale`` for decimals, ``element`` for lists."""
+
+    kind: Kind
+    precision: int = 0
+    scale: int = 0
+    element: LogicalType | None = None
+
+    def __str__(self) -> str:
+        if self.kind is Kind.DECIMAL:
+            return f"decimal({self.precision},{self.scale})"
+        if self.kind is Kind.LIST:
+            return f"list<{self.element}>"
+        return self.kind.value
+
+    @property
+    def spark(self) -> str:
+        """Spark SQL DDL type."""
+        if self.kind is Kind.DECIMAL:
+            return f"decimal({self.precision},{self.scale})"
+        if self.kind is Kind.LIST and self.element is not None:
+            return f"array<{self.element.spark}>"
+        return _SPARK[self.kind]
+
+
+_SPARK: Final[dict[Kind, str]] = {
+    Kind.BOOLEAN: "boolean",
+    Kind.INT: "int",
+    Kind.LONG: "bigint",
+    Kind.FLOAT: "float",
+    Kind.DOUBLE: "double",
+    Kind.DATE: "date",
+    Kind.TIMESTAMP: "timestamp_ntz",
+    Kind.TIMESTAMPTZ: "timestamp",
+    Kind.BINARY: "binary",
+    Kind.STRING: "string",
+}
+
+STRING: Final = LogicalType(Kind.STRING)
+
+
+class Policy(StrEnum):
+    """What happens to a value that the lake type cannot hold; every use is counted (I6)."""
+
+    CLAMP = "clamp"  # the nearest value that can be held: ±infinity and out-of-range dates
+    NULL = "null"  # NaN and Infinity of numerics
+    REJECT = "reject"  # the row cannot be applied
