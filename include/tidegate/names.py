@@ -27,6 +27,7 @@ STORED_FORMAT: Final = "1"
 CDC_PREFIX: Final = "_cdc_"
 """Prefix of the columns that Tidegate adds to lake tables."""
 
+_PART = re.compile(r'(?:^|\.)(?:"(?P<quoted>(?:[^"]|"")*)"|(?P<plain>[^".]*))')
 _PIPELINE_ID = re.compile(r"[a-z][a-z0-9_]{0,39}\Z")
 
 
@@ -60,12 +61,14 @@ class TableId(NamedTuple):
 
 
 def _split(text: str) -> list[str]:
-    parts: list[str] = []
-    for match in re.finditer(r'(?:^|\.)(?:"((?:[^"]|"")*)"|([^".]*))', text):
-        quoted, plain = match.groups()
-        parts.append(quoted.replace('""', '"') if quoted is not None else plain)
-    rebuilt = sum(len(m.group()) for m in re.finditer(r'(?:^|\.)(?:"((?:[^"]|"")*)"|([^".]*))', text))
-    return parts if rebuilt == len(text) else []
+    """The parts of a dotted name; empty if any character belongs to none of them."""
+    matches = list(_PART.finditer(text))
+    if sum(len(match.group()) for match in matches) != len(text):
+        return []
+    return [
+        match["quoted"].replace('""', '"') if match["quoted"] is not None else match["plain"]
+        for match in matches
+    ]
 
 
 def quote_part(part: str) -> str:

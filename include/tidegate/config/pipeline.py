@@ -7,7 +7,14 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from tidegate.config.base import Section
-from tidegate.config.sinks import IcebergSink, MaintenanceConfig, SinkConfig, SinkType, TableOptions, WriteMode
+from tidegate.config.sinks import (
+    IcebergSink,
+    MaintenanceConfig,
+    SinkConfig,
+    SinkType,
+    TableOptions,
+    WriteMode,
+)
 from tidegate.config.source import SourceConfig
 from tidegate.names import TableId, check_pipeline_id, control_namespace, lake_table
 

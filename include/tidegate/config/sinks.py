@@ -113,7 +113,9 @@ class IcebergSink(Section):
     table_name: str = Field("{table}", description="Name template: {schema}, {table}.")
     write_mode: WriteMode = WriteMode.UPSERT
     soft_delete: bool = Field(False, description="Keep deleted rows with _cdc_deleted = true.")
-    batch_size: int = Field(500, ge=1, description="Accepted for compatibility; batches end at transactions.")
+    batch_size: int = Field(
+        500, ge=1, description="Accepted for compatibility; batches end at transactions."
+    )
     auto_create_table: bool = True
     format_version: Literal[2, 3] = Field(
         3, description="3: deletion vectors; 2 for readers that do not know them."
