@@ -60,8 +60,8 @@ def write_page() -> None:
     lines = [
         "# Benchmarks",
         "",
-        "Written by `make bench` from `benchmarks/results/*.json`. Ratios compare two things measured",
-        "in the same run on the same machine; a number without its peer says little.",
+        "Written by `make bench` from `benchmarks/results/*.json`. Ratios compare two things",
+        "measured in the same run on the same machine; a number without its peer says little.",
     ]
     for path in sorted(RESULTS.glob("*.json")):
         body = json.loads(path.read_text())
