@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from pydantic import BaseModel, ConfigDict
 
 
@@ -11,3 +13,19 @@ class Section(BaseModel):
     model_config = ConfigDict(
         extra="forbid", frozen=True, validate_default=True, hide_input_in_errors=True
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """One contradiction between keys; ``path`` is relative to the section that found it."""
+
+    path: tuple[str | int, ...]
+    message: str
+
+
+class WrongTogether(ValueError):
+    """Keys that are right one by one and contradict each other; all contradictions at once."""
+
+    def __init__(self, issues: list[Issue]) -> None:
+        super().__init__("; ".join(issue.message for issue in issues))
+        self.issues = tuple(issues)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import re
+from collections.abc import Iterator
+from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from tidegate.config.base import Section
+from tidegate.config.base import Issue, Section, WrongTogether
 from tidegate.config.sinks import (
     IcebergSink,
     MaintenanceConfig,
@@ -18,49 +20,93 @@ from tidegate.config.sinks import (
 from tidegate.config.source import SourceConfig
 from tidegate.names import TableId, check_pipeline_id, control_namespace, lake_table
 
+CHANGES_SCHEDULE: Final = "*/5 * * * *"
+"""Fresh enough for dashboards; each run costs one Spark start (about ten seconds)."""
+MAINTENANCE_SCHEDULE: Final = "@hourly"
+"""As often as the shortest upkeep interval; a run in which nothing is due ends at once."""
+VERIFY_SCHEDULE: Final = "@daily"
+"""A comparison reads every row of the source."""
+
+_SCHEDULE = re.compile(
+    r"@(once|continuous|hourly|daily|weekly|monthly|quarterly|yearly)|\S+( \S+){4}"
+)
+
+
+def _schedule(value: str | None) -> str | None:
+    if value is not None and not _SCHEDULE.fullmatch(value.strip()):
+        raise ValueError("write five cron fields (*/5 * * * *), a preset like @hourly, or null")
+    return value
+
+
+Schedule = Annotated[str | None, AfterValidator(_schedule)]
+
 
 class Schedules(Section):
     """Cron expressions (or presets) of the generated Dags; null = only by hand."""
 
-    changes: str | None = Field("*/5 * * * *", description="Capture and apply.")
-    maintenance: str | None = Field("@hourly", description="Upkeep that is due.")
-    verify: str | None = Field("@daily", description="Source against lake.")
+    changes: Schedule = Field(CHANGES_SCHEDULE, description="Capture and apply.")
+    maintenance: Schedule = Field(MAINTENANCE_SCHEDULE, description="Upkeep that is due.")
+    verify: Schedule = Field(VERIFY_SCHEDULE, description="Source against lake.")
 
 
 class PipelineConfig(Section):
     """The one file a user writes."""
 
     version: Literal[1] = Field(1, description="Version of this file's format.")
-    pipeline_id: Annotated[str, AfterValidator(check_pipeline_id)]
+    pipeline_id: Annotated[str, AfterValidator(check_pipeline_id)] = Field(
+        description="Names the pipeline, its Dags, its slot and its Iceberg namespaces;"
+        " 1 to 40 of a-z, 0-9 and _, beginning with a letter."
+    )
     topic_prefix: str = Field("cdc", description="Topic prefix, used with transport_mode kafka.")
-    source: SourceConfig
-    sinks: tuple[SinkConfig, ...] = ()
-    schedules: Schedules = Schedules()
+    source: SourceConfig = Field(description="The database and the tables taken from it.")
+    sinks: tuple[SinkConfig, ...] = Field(
+        (), description="Where changes go; without an iceberg entry the lake's defaults apply."
+    )
+    schedules: Schedules = Field(Schedules(), description="When the generated Dags run.")
     tags: tuple[str, ...] = Field((), description="Extra tags of the generated Dags.")
     owner: str = Field("tidegate", description="Owner of the generated Dags.")
 
     @model_validator(mode="after")
-    def _one_lake(self) -> PipelineConfig:
-        lakes = [s.sink_id for s in self.sinks if s.sink_type is SinkType.ICEBERG and s.enabled]
-        if len(lakes) > 1:
-            raise ValueError(f"one iceberg sink may be enabled, found {', '.join(lakes)}")
-        ids = [sink.sink_id for sink in self.sinks]
-        twice = sorted({i for i in ids if ids.count(i) > 1})
-        if twice:
-            raise ValueError(f"sink_id used more than once: {', '.join(twice)}")
-        unknown = sorted(set(self.lake.tables) - set(self.source.tables))
-        if unknown:
-            raise ValueError(f"sink tables that source.tables does not list: {', '.join(unknown)}")
+    def _fits_together(self) -> PipelineConfig:
+        issues = [*self._sink_issues(), *self._lake_issues()]
+        if issues:
+            raise WrongTogether(issues)
+        return self
+
+    def _sink_issues(self) -> Iterator[Issue]:
+        seen: set[str] = set()
+        lake: str | None = None
+        for index, sink in enumerate(self.sinks):
+            if sink.sink_id in seen:
+                yield Issue(("sinks", index, "sink_id"), f"{sink.sink_id} is used more than once")
+            seen.add(sink.sink_id)
+            if sink.sink_type is SinkType.ICEBERG and sink.enabled:
+                if lake is not None:
+                    message = f"one iceberg sink may be enabled, and {lake} is"
+                    yield Issue(("sinks", index, "enabled"), message)
+                lake = lake or sink.sink_id
+
+    def _lake_issues(self) -> Iterator[Issue]:
+        place = self._lake_place
+        for unknown in sorted(set(self.lake.tables) - set(self.source.tables)):
+            yield Issue((*place, "tables", unknown), "source.tables does not list this table")
         targets: dict[str, str] = {}
         for table in self.source.table_ids:
-            name = self.target(table).name
+            name = self.target(table).name.lower()  # catalogs differ on case: never rely on it
             if name in targets:
-                raise ValueError(
+                message = (
                     f"{targets[name]} and {table} would both be written to {self.namespace}.{name};"
-                    " use {schema} in table_name, or a table_name of their own"
+                    " use {schema} in table_name, or give one a table_name of its own"
                 )
-            targets[name] = str(table)
-        return self
+                yield Issue((*place, "table_name"), message)
+            targets.setdefault(name, str(table))
+
+    @property
+    def _lake_place(self) -> tuple[str | int, ...]:
+        for index, sink in enumerate(self.sinks):
+            if sink.sink_type is SinkType.ICEBERG and sink.enabled:
+                return ("sinks", index, "iceberg")
+        return ("sinks",)
 
     @property
     def lake(self) -> IcebergSink:

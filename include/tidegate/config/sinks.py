@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field, SecretStr, model_validator
 
-from tidegate.config.base import Section
+from tidegate.config.base import Issue, Section, WrongTogether
 from tidegate.config.source import TableName
 
 
@@ -26,7 +26,7 @@ class WriteMode(StrEnum):
 class WebhookSink(Section):
     url: str
     method: Literal["POST", "PUT", "PATCH"] = "POST"
-    headers: dict[str, str] = {}
+    headers: dict[str, str] = Field({}, description="Headers of every request.")
     timeout_seconds: float = Field(30.0, gt=0)
 
 
@@ -139,10 +139,15 @@ class SinkConfig(Section):
 
     @model_validator(mode="after")
     def _own_section_only(self) -> SinkConfig:
+        issues: list[Issue] = []
         for kind in SinkType:
             present = getattr(self, kind.value) is not None
             if present and kind is not self.sink_type:
-                raise ValueError(f"sink_type is {self.sink_type}, so the key {kind} is not allowed")
+                message = f"sink_type is {self.sink_type}, so the key {kind} is not allowed"
+                issues.append(Issue((kind.value,), message))
             if not present and kind is self.sink_type and kind is not SinkType.ICEBERG:
-                raise ValueError(f"sink_type is {kind}, so the key {kind} is required")
+                message = f"sink_type is {kind}, so the key {kind} is required"
+                issues.append(Issue((kind.value,), message))
+        if issues:
+            raise WrongTogether(issues)
         return self

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field, SecretStr, field_validator
 
 from tidegate.config.base import Section
+from tidegate.errors import ConfigError
 from tidegate.names import TableId
+
+CONNECT_TIMEOUT_SECONDS: Final = 10
+"""Longer than any healthy connect, short enough that a wrong host is noticed at once."""
 
 
 class SourceType(StrEnum):
@@ -24,7 +28,10 @@ class SnapshotMode(StrEnum):
 
 
 def _table(value: str) -> str:
-    return str(TableId.parse(value))
+    try:
+        return str(TableId.parse(value))
+    except ConfigError as error:  # pydantic collects ValueErrors only
+        raise ValueError(f"{error.message}: {error.hint}") from error
 
 
 TableName = Annotated[str, AfterValidator(_table)]
@@ -35,7 +42,9 @@ class SourceConfig(Section):
 
     source_type: SourceType = Field(SourceType.POSTGRES, description="Kind of source database.")
     connection_id: str | None = Field(
-        None, description="Airflow connection that replaces host, port, username and password."
+        None,
+        description="Airflow connection that replaces host, port, username and password; outside"
+        " Airflow it is read from AIRFLOW_CONN_<ID>.",
     )
     host: str = Field("localhost", description="Database host.")
     port: int = Field(5432, ge=1, le=65535, description="Database port.")
@@ -56,15 +65,19 @@ class SourceConfig(Section):
         None, description="Publication; by default tidegate_<pipeline_id>."
     )
     snapshot_mode: SnapshotMode = Field(
-        SnapshotMode.INITIAL, description="initial: sweep a table before its increments flow."
+        SnapshotMode.INITIAL,
+        description="initial: `tidegate run` sweeps a table before its increments flow;"
+        " never: only a sweep asked for by hand or by Dag does.",
     )
-    sslmode: str = Field(
-        "prefer",
-        pattern=r"^(disable|allow|prefer|require|verify-ca|verify-full)$",
-        description="libpq sslmode, used by capture and by Spark's JDBC alike.",
+    sslmode: Literal["disable", "allow", "prefer", "require", "verify-ca", "verify-full"] = Field(
+        "prefer", description="libpq sslmode, used by capture and by Spark's JDBC alike."
     )
-    sslrootcert: str | None = Field(None, description="CA file for verify-ca and verify-full.")
-    connect_timeout_seconds: int = Field(10, ge=1, description="Give up connecting after this.")
+    sslrootcert: str | None = Field(
+        None, description="CA file for verify-ca and verify-full; relative to this file."
+    )
+    connect_timeout_seconds: int = Field(
+        CONNECT_TIMEOUT_SECONDS, ge=1, description="Give up connecting after this."
+    )
 
     @field_validator("tables")
     @classmethod

@@ -1,0 +1,142 @@
+"""What is wrong with a configuration file: every problem at once, each with its place and way out.
+
+No problem ever carries a secret (I9): values from the environment are shown as they stand in the
+file (``${VAR}``), values under sensitive keys are not shown at all.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tidegate.errors import ConfigError
+
+KeyPath = tuple[str | int, ...]
+"""Where a value stands: ``("sinks", 0, "webhook", "url")``."""
+
+_SENSITIVE: Final = re.compile(
+    r"password|passwd|secret|token|credential|api_?key|access_?key|private_?key"
+    r"|headers|properties|conf\Z|ur[il]\Z|dsn",
+    re.IGNORECASE,
+)
+_SHOWN_LENGTH: Final = 60
+"""Enough of a wrong value to recognise it, short enough for one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong in one file."""
+
+    file: str
+    path: str  # dotted; empty for the file as a whole
+    message: str
+    line: int | None = None  # 1-based
+    found: str | None = None
+    allowed: str | None = None
+    nearest: str | None = None  # the key that was probably meant
+
+    def __str__(self) -> str:
+        place = self.file if self.line is None else f"{self.file}:{self.line}"
+        lines = [
+            f"{place}: {self.path}: {self.message}" if self.path else f"{place}: {self.message}"
+        ]
+        lines += [
+            f"    {name:<8} {value}"
+            for name, value in (
+                ("found", self.found),
+                ("allowed", self.allowed),
+                ("nearest", self.nearest),
+            )
+            if value is not None
+        ]
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, str | int | None]:
+        return {
+            "file": self.file,
+            "line": self.line,
+            "path": self.path,
+            "message": self.message,
+            "found": self.found,
+            "allowed": self.allowed,
+            "nearest": self.nearest,
+        }
+
+
+class ConfigProblems(ConfigError):
+    """A file was refused, with everything that is wrong with it."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(problems)
+        files = ", ".join(sorted({problem.file for problem in self.problems}))
+        count = len(self.problems)
+        head = f"{count} problem{'' if count == 1 else 's'} in {files}"
+        super().__init__(
+            "config.invalid",
+            "\n".join([head, *(str(problem) for problem in self.problems)]),
+            hint="correct the file and run `tidegate validate`; docs/reference/configuration.md"
+            " lists every key",
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (ConfigProblems, (self.problems,))
+
+    def to_dict(self) -> dict[str, Any]:
+        # "ConfigError", so that errors.from_dict gives back an error of the same recovery.
+        return super().to_dict() | {
+            "kind": ConfigError.__name__,
+            "problems": [problem.to_dict() for problem in self.problems],
+        }
+
+
+def dotted(path: KeyPath) -> str:
+    """``sinks[0].webhook.url``."""
+    text = ""
+    for part in path:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        else:
+            text += f".{part}" if text else part
+    return text
+
+
+def is_sensitive(path: KeyPath) -> bool:
+    """Whether a value at ``path`` may be, or may hold, a secret."""
+    return any(isinstance(part, str) and _SENSITIVE.search(part) for part in path)
+
+
+def describe(value: object, path: KeyPath, written: str | None = None) -> str:
+    """A value as an error may show it; ``written`` is its text in the file, before variables."""
+    kind = kind_of(value)
+    if isinstance(value, (dict, list)):
+        return kind
+    if is_sensitive(path):
+        return f"{kind} (not shown)"
+    if value is None:
+        return kind
+    text = written if written is not None else _plain(value)
+    if len(text) > _SHOWN_LENGTH:
+        text = text[: _SHOWN_LENGTH - 1] + "…"
+    return f"{kind} {text}" if kind in ("true or false", "date") else text
+
+
+def kind_of(value: object) -> str:
+    """The kind of a YAML value in plain words."""
+    kinds: tuple[tuple[type | tuple[type, ...], str], ...] = (
+        (dict, "a mapping"),
+        (list, "a list"),
+        (bool, "true or false"),
+        ((int, float), "a number"),
+        (str, "text"),
+        (datetime.date, "a date"),
+    )
+    if value is None:
+        return "nothing"
+    return next((name for kind, name in kinds if isinstance(value, kind)), type(value).__name__)
+
+
+def _plain(value: object) -> str:
+    return f"'{value}'" if isinstance(value, str) else str(value).lower()
