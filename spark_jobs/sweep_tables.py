@@ -1,0 +1,32 @@
+"""Re-read tables in full at one cut, audit them on a branch, publish."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from tidegate.jobs.door import Call, main
+from tidegate.jobs.sweep import run_sweep
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--dry-run", action="store_true")
+    parser.add_argument("--fresh", action="store_true", help="do not resume a killed sweep")
+
+
+def job(call: Call) -> Any:
+    return run_sweep(
+        call.spark,
+        call.pipeline,
+        call.platform,
+        tables=call.tables,
+        where=None,
+        run=call.run,
+        dry_run=call.options.dry_run,
+        resume=not call.options.fresh,
+        progress=call.progress,
+    )
+
+
+if __name__ == "__main__":
+    main(job, name="sweep_tables", options=options)

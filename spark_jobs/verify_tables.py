@@ -1,0 +1,16 @@
+"""Compare source and lake at one stated position."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tidegate.jobs.door import Call, main
+from tidegate.jobs.verify import run_verify
+
+
+def job(call: Call) -> Any:
+    return run_verify(call.spark, call.pipeline, call.platform, tables=call.tables)
+
+
+if __name__ == "__main__":
+    main(job, name="verify_tables")
