@@ -1,0 +1,27 @@
+"""The one place with Maven coordinates: what ``spark.jars.packages`` is made of."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tidegate.config.pipeline import PipelineConfig
+from tidegate.config.platform import CatalogType, PlatformConfig
+from tidegate.lake.catalog import resolve
+
+ICEBERG_VERSION: Final = "1.12.0"
+
+JARS: Final[tuple[str, ...]] = (
+    # Built for Spark 4.1; there is no runtime for 4.2 yet, which is why pyspark stays on 4.1.
+    f"org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:{ICEBERG_VERSION}",
+    "org.xerial:sqlite-jdbc:3.50.3.0",
+    "org.postgresql:postgresql:42.7.8",
+)
+
+AWS_BUNDLE: Final = f"org.apache.iceberg:iceberg-aws-bundle:{ICEBERG_VERSION}"
+
+
+def jars(platform: PlatformConfig, pipeline: PipelineConfig | None = None) -> tuple[str, ...]:
+    """Coordinates for one platform; the AWS bundle (150 MB) only where S3 or Glue is configured."""
+    place = resolve(platform, pipeline)
+    aws = place.warehouse.startswith("s3") or place.type is CatalogType.GLUE
+    return JARS + ((AWS_BUNDLE,) if aws else ()) + platform.spark.extra_packages
