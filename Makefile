@@ -1,0 +1,78 @@
+# Two commands do it all on a fresh machine:  make demo   make test
+# Both set up what they need (scripts/setup.sh); a second run skips what is done.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+PY := .venv/bin/python
+ENV := . .venv/tidegate/env
+LINTED := include tests demo dags plugins spark_jobs benchmarks scripts docs
+
+##@ Start here
+
+.PHONY: demo
+demo: setup ## Run the whole story: PostgreSQL, Airflow, Spark, sweep, changes, gate, verify (KEEP=1 leaves it running)
+	@$(ENV) && $(PY) -m demo run $(if $(KEEP),--keep)
+
+.PHONY: test
+test: setup ## Run every suite: unit, contract, Spark, integration, Dags, faults
+	@$(ENV) && $(PY) scripts/run_tests.py
+
+.PHONY: up
+up: setup ## Start the demo's stack and leave it running with the Airflow UI (WRITER=1: a source that keeps changing)
+	@$(ENV) && $(PY) -m demo up $(if $(WRITER),--writer)
+
+.PHONY: down
+down: ## Stop what `make up` (or `make demo KEEP=1`) started
+	@if [ -x $(PY) ]; then $(PY) -m demo down; else echo "nothing is running: .venv does not exist"; fi
+
+.PHONY: setup
+setup: ## Create .venv, install packages, find or install Java, fetch jars
+	@MAKE_TARGET=$(firstword $(MAKECMDGOALS)) scripts/setup.sh
+
+##@ Tests
+
+.PHONY: test-unit test-spark test-integration test-dags test-faults
+test-unit: setup ## Unit and contract tests (no JVM, no server)
+test-spark: setup ## Spark tests
+test-integration: setup ## Tests against a real PostgreSQL
+test-dags: setup ## Dags, operators, sensors
+test-faults: setup ## Processes killed at every durable step
+test-unit test-spark test-integration test-dags test-faults:
+	@$(ENV) && $(PY) scripts/run_tests.py $(@:test-%=%) $(ARGS)
+
+##@ Checks and reference
+
+.PHONY: lint
+lint: setup ## ruff, mypy, import contracts, generated reference up to date
+	@$(ENV) && scripts/lint.sh
+
+.PHONY: format
+format: setup ## Let ruff rewrite what it can
+	@.venv/bin/ruff check --fix $(wildcard $(LINTED))
+	@.venv/bin/ruff format $(wildcard $(LINTED))
+
+.PHONY: bench
+bench: setup ## Measure, write benchmarks/results/*.json and the table in docs/reference
+	@$(ENV) && $(PY) -m benchmarks $(ARGS)
+
+.PHONY: docs
+docs: setup ## Generate the reference pages from the code
+	@$(ENV) && $(PY) -m scripts.docs
+
+.PHONY: lock
+lock: ## Compile requirements*.lock (ARGS=--upgrade to move versions)
+	@scripts/lock.sh $(ARGS)
+
+.PHONY: clean
+clean: down ## Remove .venv, local state and caches (source files stay)
+	@rm -rf .venv .tidegate .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+	@find include -name '*.egg-info' -type d -prune -exec rm -rf {} +
+
+.PHONY: help
+help: ## Show this
+	@awk 'BEGIN { FS = ":.*## "; printf "Usage: make <target>\n" } \
+	  /^##@ / { printf "\n\033[1m%s\033[0m\n", substr($$0, 5) } \
+	  /^[a-z-]+:.*## / { printf "  \033[36m%-17s\033[0m %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

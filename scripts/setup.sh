@@ -1,0 +1,197 @@
+#!/usr/bin/env bash
+# Everything `make demo` and `make test` need: .venv, packages, Java, jars.
+#
+# Idempotent: each step leaves a stamp under .venv/tidegate and is skipped while the stamp holds.
+# Works with or without uv, as root or not. Settings: PYTHON (interpreter), JAVA_HOME.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+readonly VENV=.venv
+readonly STATE=$VENV/tidegate
+readonly LOCK=requirements-dev.lock
+readonly STEPS=4
+readonly JAVA_PACKAGE=openjdk-17-jre-headless
+
+step() { printf '\033[1m[%s/%s]\033[0m %s\n' "$1" "$STEPS" "$2"; }
+note() { printf '      %s\n' "$*"; }
+fail() {
+    printf '\n\033[31m%s\033[0m\n' "$1" >&2
+    shift
+    printf '  %s\n' "$@" >&2
+    exit 3
+}
+
+can_apt() { [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; }
+
+apt_install() {
+    export DEBIAN_FRONTEND=noninteractive
+    apt-get install -y -qq "$@" >/dev/null 2>&1 && return
+    note "refreshing the package lists first"
+    apt-get update -qq && apt-get install -y -qq "$@" >/dev/null
+}
+
+# --- Python -----------------------------------------------------------------------------------
+
+python_ok() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; }
+
+find_python() {
+    local candidate
+    for candidate in ${PYTHON:-} python3.11 python3.12 python3.13 python3 python; do
+        if command -v "$candidate" >/dev/null 2>&1 && python_ok "$candidate"; then
+            "$candidate" -c 'import sys; print(sys.executable)'
+            return
+        fi
+    done
+    if has_uv uv; then
+        uv python find '>=3.11' 2>/dev/null && return
+        uv python install 3.11 >&2 && uv python find 3.11 && return
+    fi
+    fail "Python 3.11 or newer was not found." \
+        "Debian, Ubuntu:  sudo apt-get install -y python3 python3-venv" \
+        "macOS:           brew install python@3.12" \
+        "or name one:     PYTHON=/path/to/python3.11 make $(target)"
+}
+
+target() { echo "${MAKE_TARGET:-setup}"; }
+
+# A version manager's shim may exist without the program behind it: ask it.
+has_uv() { command -v "$1" >/dev/null 2>&1 && "$1" --version >/dev/null 2>&1; }
+
+make_venv() {
+    if [ -x $VENV/bin/python ] && python_ok $VENV/bin/python; then
+        note "$($VENV/bin/python --version) in $VENV"
+        return
+    fi
+    local python
+    python=$(find_python)
+    note "creating $VENV with $("$python" --version)"
+    if has_uv uv; then
+        uv venv --quiet --allow-existing --python "$python" $VENV
+    elif "$python" -c 'import ensurepip, venv' >/dev/null 2>&1; then
+        "$python" -m venv $VENV
+    elif can_apt; then
+        note "installing python3-venv"
+        apt_install python3-venv
+        "$python" -m venv $VENV
+    else
+        fail "This Python cannot make virtual environments." \
+            "Debian, Ubuntu:  sudo apt-get install -y python3-venv" \
+            "then run:        make $(target)"
+    fi
+}
+
+# --- packages ---------------------------------------------------------------------------------
+
+fingerprint() { { cat "$@" && $VENV/bin/python --version; } | cksum | tr ' ' '-'; }
+
+stamped() { [ -f "$STATE/$1" ] && [ "$(cat "$STATE/$1")" = "$2" ]; }
+stamp() { mkdir -p $STATE && printf '%s\n' "$2" >"$STATE/$1"; }
+
+install_packages() {
+    local wanted count uv=
+    wanted=$(fingerprint $LOCK pyproject.toml)
+    count=$(grep -c '==' $LOCK)
+    if stamped packages "$wanted"; then
+        note "$count packages are in place"
+        return
+    fi
+    if has_uv uv; then
+        uv=uv
+    elif $VENV/bin/python -m pip install --quiet uv >/dev/null 2>&1; then
+        uv=$VENV/bin/uv
+    fi
+    note "installing $count packages from $LOCK (1.2 GB; about a minute with uv, a few with pip)"
+    if [ -n "$uv" ]; then
+        $uv pip install --python $VENV/bin/python -r $LOCK 2>&1 | progress "$count"
+        $uv pip install --quiet --python $VENV/bin/python --no-deps -e .
+    else
+        $VENV/bin/python -m pip install --progress-bar off -r $LOCK 2>&1 | progress "$count"
+        $VENV/bin/python -m pip install --quiet --no-deps -e .
+    fi
+    stamp packages "$wanted"
+}
+
+# uv and pip name each package once; show how far that is, and every line that is not routine.
+progress() {
+    awk -v total="$1" '
+        /^(Collecting|Downloading|Building|Requirement already)/ {
+            if (++seen % 25 == 0) printf "      … %d of about %d\n", (seen > total ? total : seen), total
+            fflush(); next
+        }
+        /^ *([+~-] |Using cached|Downloaded|Obtaining|Saved)/ { next }
+        NF { print "      " substr($0, 1, 160); fflush() }'
+}
+
+# --- Java -------------------------------------------------------------------------------------
+
+java_major() { "$1" -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -n 1; }
+
+java_candidates() {
+    [ -n "${JAVA_HOME:-}" ] && echo "$JAVA_HOME/bin/java"
+    command -v java || true
+    [ -x /usr/libexec/java_home ] && echo "$(/usr/libexec/java_home 2>/dev/null)/bin/java"
+    ls -d /usr/lib/jvm/*/bin/java /opt/java/*/bin/java /opt/homebrew/opt/openjdk*/bin/java 2>/dev/null || true
+}
+
+# Spark 4.1 is tested on 17 and 21: prefer those, take a newer one if it is all there is.
+find_java() {
+    local candidate major newer=
+    while read -r candidate; do
+        [ -x "$candidate" ] || continue
+        major=$(java_major "$candidate")
+        case $major in
+            17 | 18 | 19 | 20 | 21) java_home "$candidate" && return ;;
+            '' | ? | 1[0-6]) ;;
+            *) newer=${newer:-$candidate} ;;
+        esac
+    done < <(java_candidates)
+    [ -n "$newer" ] && java_home "$newer"
+}
+
+java_home() {
+    "$1" -XshowSettings:properties -version 2>&1 | sed -n 's/^ *java.home = //p' | head -n 1
+}
+
+ensure_java() {
+    local home
+    home=$(find_java || true)
+    if [ -z "$home" ] && can_apt; then
+        note "installing $JAVA_PACKAGE"
+        apt_install $JAVA_PACKAGE || note "apt-get could not install it"
+        home=$(find_java || true)
+    fi
+    if [ -z "$home" ]; then
+        fail "Java 17 or newer was not found; Spark needs one." \
+            "Debian, Ubuntu:  sudo apt-get install -y $JAVA_PACKAGE" \
+            "Fedora, RHEL:    sudo dnf install -y java-17-openjdk-headless" \
+            "macOS:           brew install openjdk@17" \
+            "or name one:     JAVA_HOME=/path/to/jdk make $(target)" \
+            "then run again:  make $(target)"
+    fi
+    note "Java $(java_major "$home/bin/java") in $home"
+    mkdir -p $STATE
+    printf 'export JAVA_HOME=%q\nexport PATH=%q:"$PATH"\n' "$home" "$home/bin" >$STATE/env
+    export JAVA_HOME=$home
+}
+
+# --- all --------------------------------------------------------------------------------------
+
+main() {
+    local started=$SECONDS
+    if command -v flock >/dev/null 2>&1; then
+        mkdir -p .tidegate
+        exec 9>.tidegate/setup.lock
+        flock -n 9 || { note "another set-up is running; waiting for it" && flock 9; }
+    fi
+    step 1 "Python"
+    make_venv
+    step 2 "packages"
+    install_packages
+    step 3 "Java"
+    ensure_java
+    step 4 "jars"
+    $VENV/bin/python scripts/fetch_jars.py --state $STATE/jars
+    note "set-up done in $((SECONDS - started)) s"
+}
+
+main "$@"
