@@ -116,7 +116,8 @@ def _validate(
             return (None if problems else loaded), list(problems)
         problems |= {problem: None for path, problem in wrong if path not in settled}
         settled |= {path for path, _ in wrong}
-        if not any([_set_right(data, path) for path, _ in wrong]):
+        changed = [path for path, _ in wrong if _set_right(data, path)]
+        if not changed:
             break
     return None, list(problems)
 

@@ -3,11 +3,47 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import Field
 
 from tidegate.config.base import Section
+
+MIB: Final = 1024 * 1024
+DAY_SECONDS: Final = 86400.0
+
+DRIVER_MEMORY: Final = "2g"
+"""Room for merges of a few million changes beside a local Spark's own needs."""
+TABLE_PARALLELISM: Final = 4
+"""A small merge waits on planning and commits, not on cores: four overlap well on two."""
+MAX_BATCH_BYTES: Final = 64 * MIB
+"""Decoding in larger pieces is no faster, and capture's memory follows the largest piece."""
+COMMIT_BYTES: Final = 256 * MIB
+"""Files of a good size; a crash re-reads at most this much."""
+COMMIT_SECONDS: Final = 30.0
+"""A steady trickle is durable, and its WAL released, within half a minute."""
+IDLE_COMMIT_SECONDS: Final = 240.0
+"""Quiet databases keep releasing WAL at a cost of 15 empty commits an hour."""
+LEASE_SECONDS: Final = 60.0
+"""Several missed renewals; a paused JVM or a slow catalog is not taken for dead."""
+GATE_WAIT_SECONDS: Final = 900.0
+"""Longer than a usual apply or compaction, shorter than anyone's patience with a task."""
+CHUNK_ROWS: Final = 250_000
+"""A killed sweep repeats one chunk: seconds of work, and few enough commits on large tables."""
+SWEEP_PARALLELISM: Final = 4
+"""Connections a sweep may hold on the source (I11)."""
+FETCH_SIZE: Final = 10_000
+"""Rows per round trip; must be above 0, or the driver holds the whole chunk in memory."""
+LOCK_TIMEOUT_SECONDS: Final = 30.0
+"""A queued lock stands in the way of every later one: do not queue long (I11)."""
+CUT_TIMEOUT_SECONDS: Final = 120.0
+"""The cut waits for transactions that are open on the source; usual ones end sooner."""
+MAX_SNAPSHOT_SECONDS: Final = 6 * 3600.0
+"""A snapshot holds the source's vacuum back; after this the sweep goes on at a new cut (I11)."""
+BRANCH_MAX_AGE_SECONDS: Final = 7 * DAY_SECONDS
+"""A working week to look at a failed sweep."""
+CHANGE_LOG_SECONDS: Final = 7 * DAY_SECONDS
+"""A working week to look at what happened; what is still needed is kept longer by itself."""
 
 
 class TransportMode(StrEnum):
@@ -24,44 +60,56 @@ class CatalogType(StrEnum):
 
 
 class KafkaConfig(Section):
-    bootstrap_servers: str = "localhost:9092"
-    schema_registry_url: str = "http://localhost:8081"
-    group_id: str = "cdc-platform"
-    auto_offset_reset: Literal["earliest", "latest"] = "earliest"
-    enable_idempotence: bool = True
-    acks: Literal["all", "0", "1"] = "all"
-    topic_num_partitions: int = Field(1, ge=1)
-    topic_replication_factor: int = Field(1, ge=1)
+    """Kafka and its schema registry; used with `transport_mode: kafka` only."""
+
+    bootstrap_servers: str = Field("localhost:9092", description="Brokers, host:port,….")
+    schema_registry_url: str = Field("http://localhost:8081", description="Schema registry.")
+    group_id: str = Field("cdc-platform", description="Consumer group.")
+    auto_offset_reset: Literal["earliest", "latest"] = Field(
+        "earliest", description="Where a group without an offset begins."
+    )
+    enable_idempotence: bool = Field(True, description="Idempotent producer for dead letters.")
+    acks: Literal["all", "0", "1"] = Field("all", description="Acknowledgements a write waits for.")
+    topic_num_partitions: int = Field(1, ge=1, description="Partitions of topics made by deploy.")
+    topic_replication_factor: int = Field(1, ge=1, description="Replicas of topics made by deploy.")
 
 
 class ConnectorConfig(Section):
-    connect_url: str = "http://localhost:8083"
-    timeout_seconds: float = Field(30.0, gt=0)
-    retry_max_attempts: int = Field(5, ge=1)
-    retry_wait_seconds: float = Field(2.0, ge=0)
+    """Kafka Connect; used with `transport_mode: kafka` only."""
+
+    connect_url: str = Field("http://localhost:8083", description="Kafka Connect's REST address.")
+    timeout_seconds: float = Field(30.0, gt=0, description="Give up a request after this.")
+    retry_max_attempts: int = Field(5, ge=1, description="Attempts to deploy a connector.")
+    retry_wait_seconds: float = Field(2.0, ge=0, description="Wait between those attempts.")
 
 
 class DlqConfig(Section):
-    enabled: bool = True
-    topic_suffix: str = "dlq"
-    max_retries: int = Field(3, ge=0)
-    include_headers: bool = True
+    """Dead letters of deliveries."""
+
+    enabled: bool = Field(True, description="Keep what cannot be delivered.")
+    topic_suffix: str = Field("dlq", description="Suffix of dead-letter topics (kafka).")
+    max_retries: int = Field(3, ge=0, description="Attempts before a change becomes a letter.")
+    include_headers: bool = Field(True, description="Diagnostic headers on letters (kafka).")
 
 
 class RetryConfig(Section):
     """Back-off of everything that retries."""
 
-    max_attempts: int = Field(5, ge=1)
-    initial_wait_seconds: float = Field(1.0, ge=0)
-    max_wait_seconds: float = Field(60.0, ge=0)
-    multiplier: float = Field(2.0, ge=1)
-    jitter: bool = True
+    max_attempts: int = Field(5, ge=1, description="Attempts, the first included.")
+    initial_wait_seconds: float = Field(1.0, ge=0, description="Wait before the second attempt.")
+    max_wait_seconds: float = Field(60.0, ge=0, description="No wait is longer.")
+    multiplier: float = Field(2.0, ge=1, description="Each wait is this much longer.")
+    jitter: bool = Field(
+        True, description="Vary waits, so that many clients do not return at once."
+    )
 
 
 class CatalogConfig(Section):
     """The Iceberg catalog, shared by Spark and PyIceberg."""
 
-    type: CatalogType = CatalogType.SQLITE
+    type: CatalogType = Field(
+        CatalogType.SQLITE, description="sqlite for one machine; the others for shared lakes."
+    )
     uri: str | None = Field(
         None, description="sqlite: a file path (default <home>/catalog.db); others: their URI."
     )
@@ -69,69 +117,96 @@ class CatalogConfig(Section):
 
 
 class LakeConfig(Section):
+    """Where tables live. Relative paths are relative to this file, without one to the working
+    directory."""
+
     home: str = Field(
         ".tidegate", description="Local state directory; the default of what follows."
     )
     warehouse: str | None = Field(
         None, description="file:///… or s3://…; by default <home>/warehouse."
     )
-    catalog: CatalogConfig = CatalogConfig()
+    catalog: CatalogConfig = Field(CatalogConfig(), description="The Iceberg catalog.")
 
 
 class SparkConfig(Section):
+    """How Spark is started."""
+
     master: str = Field("local[*]", description="local[*], spark://…, yarn, k8s://…")
-    deploy_mode: Literal["client", "cluster"] = "client"
-    driver_memory: str = "2g"
+    deploy_mode: Literal["client", "cluster"] = Field(
+        "client", description="Where the driver runs, with spark-submit."
+    )
+    driver_memory: str = Field(DRIVER_MEMORY, description="Driver heap, as 2g or 512m.")
     conf: dict[str, str] = Field({}, description="Further Spark configuration.")
     extra_packages: tuple[str, ...] = Field((), description="Further Maven coordinates.")
-    table_parallelism: int = Field(4, ge=1, description="Tables applied side by side.")
+    table_parallelism: int = Field(
+        TABLE_PARALLELISM, ge=1, description="Tables applied side by side."
+    )
 
 
 class CaptureConfig(Section):
+    """How the source's log is read."""
+
     max_batch_bytes: int = Field(
-        64 * 1024 * 1024, ge=64 * 1024, description="Raw log bytes decoded at once (bounds memory)."
+        MAX_BATCH_BYTES, ge=64 * 1024, description="Raw log bytes decoded at once (bounds memory)."
     )
     commit_bytes: int = Field(
-        256 * 1024 * 1024, ge=64 * 1024, description="Commit to the change log after this much."
+        COMMIT_BYTES, ge=64 * 1024, description="Commit to the change log after this much."
     )
     commit_seconds: float = Field(
-        30.0, gt=0, description="Commit at the next transaction boundary after this long."
+        COMMIT_SECONDS, gt=0, description="Commit at the next transaction boundary after this long."
     )
     idle_commit_seconds: float = Field(
-        240.0, ge=0, description="On a quiet source, note progress (and release WAL) this often."
+        IDLE_COMMIT_SECONDS,
+        ge=0,
+        description="On a quiet source, note progress (and release WAL) this often.",
     )
 
 
 class GateConfig(Section):
+    """Writers' leases on tables."""
+
     lease_seconds: float = Field(
-        60.0, gt=0, description="A writer silent for this long may be taken over."
+        LEASE_SECONDS, gt=0, description="A writer silent for this long may be taken over."
     )
     wait_seconds: float = Field(
-        900.0, ge=0, description="How long a run waits for another writer of its table."
+        GATE_WAIT_SECONDS, ge=0, description="How long a run waits for another writer of its table."
     )
 
 
 class SweepConfig(Section):
-    chunk_rows: int = Field(250_000, ge=1000, description="About as many rows per chunk.")
-    parallelism: int = Field(4, ge=1, description="Source connections reading side by side.")
-    fetch_size: int = Field(10_000, ge=1)
+    """How tables are re-read in full."""
+
+    chunk_rows: int = Field(CHUNK_ROWS, ge=1000, description="About as many rows per chunk.")
+    parallelism: int = Field(
+        SWEEP_PARALLELISM, ge=1, description="Source connections reading side by side."
+    )
+    fetch_size: int = Field(FETCH_SIZE, ge=1, description="Rows per round trip to the source.")
     lock_timeout_seconds: float = Field(
-        30.0, gt=0, description="Give up if the source's tables stay locked this long (I11)."
+        LOCK_TIMEOUT_SECONDS,
+        gt=0,
+        description="Give up if the source's tables stay locked this long (I11).",
     )
     cut_timeout_seconds: float = Field(
-        120.0, gt=0, description="Give up if open transactions hold the cut back this long (I11)."
+        CUT_TIMEOUT_SECONDS,
+        gt=0,
+        description="Give up if open transactions hold the cut back this long (I11).",
     )
     max_snapshot_seconds: float = Field(
-        6 * 3600.0, gt=0, description="End a source snapshot (and its xmin) after this long (I11)."
+        MAX_SNAPSHOT_SECONDS,
+        gt=0,
+        description="End a source snapshot (and its xmin) after this long (I11).",
     )
     branch_max_age_seconds: float = Field(
-        7 * 86400.0, gt=0, description="A failed sweep's branch is kept this long."
+        BRANCH_MAX_AGE_SECONDS, gt=0, description="A failed sweep's branch is kept this long."
     )
 
 
 class RetentionConfig(Section):
+    """How long the change log keeps rows that nobody needs any more."""
+
     change_log_seconds: float = Field(
-        7 * 86400.0,
+        CHANGE_LOG_SECONDS,
         ge=0,
         description="Change-log rows nobody needs any more are kept this long for inspection.",
     )
@@ -140,21 +215,32 @@ class RetentionConfig(Section):
 class PlatformConfig(Section):
     """Infrastructure. Where a key exists in the platform specification, it keeps its name."""
 
-    version: Literal[1] = 1
-    transport_mode: TransportMode = TransportMode.EMBEDDED
-    kafka: KafkaConfig = KafkaConfig()
-    connector: ConnectorConfig = ConnectorConfig()
-    dlq: DlqConfig = DlqConfig()
-    retry: RetryConfig = RetryConfig()
-    max_buffered_messages: int = Field(1000, ge=1)
-    schema_monitor_interval_seconds: float = Field(30.0, gt=0)
-    lag_monitor_interval_seconds: float = Field(15.0, gt=0)
-    stop_on_incompatible_schema: bool = False
-    health_port: int = Field(8080, ge=1, le=65535)
-    health_enabled: bool = True
-    lake: LakeConfig = LakeConfig()
-    spark: SparkConfig = SparkConfig()
-    capture: CaptureConfig = CaptureConfig()
-    gate: GateConfig = GateConfig()
-    sweep: SweepConfig = SweepConfig()
-    retention: RetentionConfig = RetentionConfig()
+    version: Literal[1] = Field(1, description="Version of this file's format.")
+    transport_mode: TransportMode = Field(
+        TransportMode.EMBEDDED,
+        description="embedded: the change log is an Iceberg table; kafka: Kafka topics.",
+    )
+    kafka: KafkaConfig = Field(KafkaConfig(), description="Kafka and its schema registry.")
+    connector: ConnectorConfig = Field(ConnectorConfig(), description="Kafka Connect.")
+    dlq: DlqConfig = Field(DlqConfig(), description="Dead letters of deliveries.")
+    retry: RetryConfig = Field(RetryConfig(), description="Back-off of everything that retries.")
+    max_buffered_messages: int = Field(
+        1000, ge=1, description="Messages queued per partition before reading pauses (kafka)."
+    )
+    schema_monitor_interval_seconds: float = Field(
+        30.0, gt=0, description="How often schemas are compared with the registry (kafka)."
+    )
+    lag_monitor_interval_seconds: float = Field(
+        15.0, gt=0, description="How often lag is measured while a pipeline runs."
+    )
+    stop_on_incompatible_schema: bool = Field(
+        False, description="Stop the whole pipeline, not only the table, on such a change."
+    )
+    health_port: int = Field(8080, ge=1, le=65535, description="Port of the health server.")
+    health_enabled: bool = Field(True, description="Whether long-running processes serve health.")
+    lake: LakeConfig = Field(LakeConfig(), description="Where tables live.")
+    spark: SparkConfig = Field(SparkConfig(), description="How Spark is started.")
+    capture: CaptureConfig = Field(CaptureConfig(), description="How the log is read.")
+    gate: GateConfig = Field(GateConfig(), description="Writers' leases on tables.")
+    sweep: SweepConfig = Field(SweepConfig(), description="How tables are re-read.")
+    retention: RetentionConfig = Field(RetentionConfig(), description="The change log's memory.")

@@ -2,13 +2,43 @@
 
 from __future__ import annotations
 
+import string
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field, SecretStr, model_validator
+from pydantic import AfterValidator, Field, SecretStr, model_validator
 
 from tidegate.config.base import Issue, Section, WrongTogether
 from tidegate.config.source import TableName
+
+DAY_SECONDS: Final = 86400.0
+EXPIRE_INTERVAL_SECONDS: Final = 3600.0
+"""The platform specification's value, as for the four constants that follow."""
+EXPIRE_OLDER_THAN_SECONDS: Final = DAY_SECONDS
+COMPACTION_INTERVAL_SECONDS: Final = 7200.0
+COMPACTION_FILE_THRESHOLD: Final = 10
+COMPACTION_MAX_ROWS: Final = 500_000
+DELETE_FILE_THRESHOLD: Final = 10
+"""Readers open one more file for each: the same limit as for small data files."""
+MANIFEST_THRESHOLD: Final = 30
+"""Planning reads every manifest; up to about this many it is not felt."""
+ORPHAN_INTERVAL_SECONDS: Final = DAY_SECONDS
+"""Listing a warehouse is slow and costs requests on object stores."""
+ORPHAN_OLDER_THAN_SECONDS: Final = 3 * DAY_SECONDS
+"""Iceberg's own default: a running writer's files are not yet named by any snapshot."""
+RETAIN_LAST: Final = 5
+"""A quiet table keeps something to roll back to."""
+
+
+def _name_template(value: str) -> str:
+    fields = {field for _, field, _, _ in string.Formatter().parse(value) if field is not None}
+    unknown = sorted(fields - {"schema", "table"})
+    if unknown:
+        raise ValueError(f"only {{schema}} and {{table}} are replaced, not {', '.join(unknown)}")
+    return value
+
+
+NameTemplate = Annotated[str, AfterValidator(_name_template)]
 
 
 class SinkType(StrEnum):
@@ -24,21 +54,28 @@ class WriteMode(StrEnum):
 
 
 class WebhookSink(Section):
-    url: str
-    method: Literal["POST", "PUT", "PATCH"] = "POST"
+    """Changes by HTTP. Not built yet: validated, and refused by `deploy` while enabled."""
+
+    url: str = Field(description="Where each change is sent.")
+    method: Literal["POST", "PUT", "PATCH"] = Field("POST", description="HTTP method.")
     headers: dict[str, str] = Field({}, description="Headers of every request.")
-    timeout_seconds: float = Field(30.0, gt=0)
+    timeout_seconds: float = Field(30.0, gt=0, description="Give up a request after this.")
 
 
 class PostgresSink(Section):
-    host: str = "localhost"
-    port: int = Field(5432, ge=1, le=65535)
-    database: str
-    username: str = "cdc_user"
-    password: SecretStr = SecretStr("cdc_password")
-    target_table: str
-    batch_size: int = Field(100, ge=1)
-    upsert: bool = False
+    """Changes into a PostgreSQL table. Not built yet: validated, refused by `deploy` while
+    enabled."""
+
+    host: str = Field("localhost", description="Database host.")
+    port: int = Field(5432, ge=1, le=65535, description="Database port.")
+    database: str = Field(description="Database name.")
+    username: str = Field("cdc_user", description="Database user.")
+    password: SecretStr = Field(
+        SecretStr("cdc_password"), description="Its password; write ${VAR}, never the value."
+    )
+    target_table: str = Field(description="Table the changes go to.")
+    batch_size: int = Field(100, ge=1, description="Changes per insert.")
+    upsert: bool = Field(False, description="Insert idempotently (needs a unique constraint).")
 
 
 class MaintenanceConfig(Section):
@@ -48,33 +85,47 @@ class MaintenanceConfig(Section):
         True, description="Whether the maintenance Dag and `tidegate maintain` touch the table."
     )
     expire_snapshots_interval_seconds: float = Field(
-        3600.0, ge=0, description="Least time between two expiries of one table."
+        EXPIRE_INTERVAL_SECONDS, ge=0, description="Least time between two expiries of one table."
     )
     expire_snapshots_older_than_seconds: float = Field(
-        86400.0, ge=0, description="Snapshots older than this expire (the last one never does)."
+        EXPIRE_OLDER_THAN_SECONDS,
+        ge=0,
+        description="Snapshots older than this expire (the last one never does).",
     )
     compaction_interval_seconds: float = Field(
-        7200.0, ge=0, description="Least time between two compactions of one table."
+        COMPACTION_INTERVAL_SECONDS,
+        ge=0,
+        description="Least time between two compactions of one table.",
     )
     compaction_file_threshold: int = Field(
-        10, ge=2, description="Small data files in one partition that make compaction due."
+        COMPACTION_FILE_THRESHOLD,
+        ge=2,
+        description="Small data files in one partition that make compaction due.",
     )
     compaction_max_rows_per_batch: int = Field(
-        500_000, ge=1, description="Rows rewritten in one commit of a compaction, at most about."
+        COMPACTION_MAX_ROWS,
+        ge=1,
+        description="Rows rewritten in one commit of a compaction, at most about.",
     )
     delete_file_threshold: int = Field(
-        10, ge=1, description="Data files with deletes that make compaction due."
+        DELETE_FILE_THRESHOLD, ge=1, description="Data files with deletes that make compaction due."
     )
     manifest_threshold: int = Field(
-        30, ge=2, description="Manifests that make a manifest rewrite due."
+        MANIFEST_THRESHOLD, ge=2, description="Manifests that make a manifest rewrite due."
     )
     orphan_files_interval_seconds: float = Field(
-        86400.0, ge=0, description="Least time between two orphan-file removals of one table."
+        ORPHAN_INTERVAL_SECONDS,
+        ge=0,
+        description="Least time between two orphan-file removals of one table.",
     )
     orphan_files_older_than_seconds: float = Field(
-        3 * 86400.0, ge=0, description="Files no snapshot names and older than this are removed."
+        ORPHAN_OLDER_THAN_SECONDS,
+        ge=0,
+        description="Files no snapshot names and older than this are removed.",
     )
-    retain_last: int = Field(5, ge=1, description="Snapshots always kept, whatever their age.")
+    retain_last: int = Field(
+        RETAIN_LAST, ge=1, description="Snapshots always kept, whatever their age."
+    )
 
 
 class Expectation(Section):
@@ -87,17 +138,23 @@ class Expectation(Section):
 class TableOptions(Section):
     """What one table overrides. Unset keys take the sink's value."""
 
-    table_name: str | None = Field(None, description="Lake table name of this table.")
-    write_mode: WriteMode | None = None
-    soft_delete: bool | None = None
+    table_name: NameTemplate | None = Field(None, description="Lake table name of this table.")
+    write_mode: WriteMode | None = Field(None, description="upsert, append or history.")
+    soft_delete: bool | None = Field(
+        None, description="Keep deleted rows with _cdc_deleted = true (write_mode upsert)."
+    )
     partition_by: tuple[str, ...] | None = Field(
         None, description="Iceberg partition terms: day(created_at), bucket(16, id), country."
     )
     sort_by: tuple[str, ...] | None = Field(
         None, description="Sort order; by default the key, so that merges prune files."
     )
-    expectations: tuple[Expectation, ...] = ()
-    maintenance: MaintenanceConfig | None = None
+    expectations: tuple[Expectation, ...] = Field(
+        (), description="Great Expectations checks a sweep must pass before it is published."
+    )
+    maintenance: MaintenanceConfig | None = Field(
+        None, description="Upkeep of this table; replaces the sink's section as a whole."
+    )
 
 
 class IcebergSink(Section):
@@ -110,32 +167,40 @@ class IcebergSink(Section):
     namespace: str | None = Field(
         None, description="Iceberg namespace of the lake tables; by default the pipeline_id."
     )
-    table_name: str = Field("{table}", description="Name template: {schema}, {table}.")
-    write_mode: WriteMode = WriteMode.UPSERT
+    table_name: NameTemplate = Field("{table}", description="Name template: {schema}, {table}.")
+    write_mode: WriteMode = Field(
+        WriteMode.UPSERT,
+        description="upsert: mirror the source; append: every change as a row; history: every"
+        " version of a row with its validity.",
+    )
     soft_delete: bool = Field(False, description="Keep deleted rows with _cdc_deleted = true.")
     batch_size: int = Field(
         500, ge=1, description="Accepted for compatibility; batches end at transactions."
     )
-    auto_create_table: bool = True
+    auto_create_table: bool = Field(
+        True, description="Create lake tables that do not exist; false: they must exist."
+    )
     format_version: Literal[2, 3] = Field(
         3, description="3: deletion vectors; 2 for readers that do not know them."
     )
-    partition_by: tuple[str, ...] = ()
-    sort_by: tuple[str, ...] = ()
+    partition_by: tuple[str, ...] = Field(
+        (), description="Partition terms of every table: day(created_at), bucket(16, id)."
+    )
+    sort_by: tuple[str, ...] = Field((), description="Sort order; by default the key.")
     properties: dict[str, str] = Field({}, description="Iceberg table properties to set.")
-    maintenance: MaintenanceConfig = MaintenanceConfig()
+    maintenance: MaintenanceConfig = Field(MaintenanceConfig(), description="When upkeep is due.")
     tables: dict[TableName, TableOptions] = Field({}, description="Overrides by source table.")
 
 
 class SinkConfig(Section):
     """One entry of ``sinks``: ``sink_type`` names the section that must be present."""
 
-    sink_id: str = Field(min_length=1)
-    sink_type: SinkType
-    enabled: bool = True
-    webhook: WebhookSink | None = None
-    postgres: PostgresSink | None = None
-    iceberg: IcebergSink | None = None
+    sink_id: str = Field(min_length=1, description="Names the sink within the pipeline.")
+    sink_type: SinkType = Field(description="Which of the sections below it has.")
+    enabled: bool = Field(True, description="A disabled sink is checked and not used.")
+    webhook: WebhookSink | None = Field(None, description="Changes by HTTP.")
+    postgres: PostgresSink | None = Field(None, description="Changes into a PostgreSQL table.")
+    iceberg: IcebergSink | None = Field(None, description="How the lake tables look.")
 
     @model_validator(mode="after")
     def _own_section_only(self) -> SinkConfig:
