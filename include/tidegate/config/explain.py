@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails
 from tidegate.config.base import Section, WrongTogether
 from tidegate.config.document import Document
 from tidegate.config.keys import keys, section_at
-from tidegate.config.problems import KeyPath, Problem, describe
+from tidegate.config.problems import KeyPath, Problem, describe, kind_of
 
 _ALLOWED: Final[dict[str, Callable[[Mapping[str, Any]], str]]] = {
     "enum": lambda ctx: str(ctx["expected"]).replace("'", ""),
@@ -36,6 +36,9 @@ _ALLOWED: Final[dict[str, Callable[[Mapping[str, Any]], str]]] = {
     "model_type": lambda ctx: "a mapping of keys",
     "model_attributes_type": lambda ctx: "a mapping of keys",
 }
+_WHOLE_SECTIONS: Final = frozenset(
+    {"tuple_type", "dict_type", "model_type", "model_attributes_type"}
+)
 _NEAREST_CUTOFF: Final = 0.6
 """difflib's own default: closer misses typing errors, wider suggests unrelated keys."""
 
@@ -84,7 +87,11 @@ class Explainer:
             return self._document.problem(path, "a required key is missing", found="nothing")
         if path == ("version",):
             return self._version(path)
-        found = describe(self._value(path), path, self._written.get(path))
+        value = self._value(path)
+        if kind in _WHOLE_SECTIONS:  # text where a section belongs may be anything: not shown (I9)
+            found = kind_of(value)
+        else:
+            found = describe(value, path, self._written.get(path))
         if kind == "value_error":
             message = str(context.get("error", details["msg"]))
             return self._document.problem(path, message, found=found)
