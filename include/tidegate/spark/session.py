@@ -1,0 +1,126 @@
+"""The Spark session: one per application, configured for the lake.
+
+``spark-submit`` starts the JVM before any Python runs, so whatever must be known by then (jars,
+driver memory) is passed on its command line from :func:`session_conf`; in a plain Python process
+the same configuration starts the JVM.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Final
+
+from pyspark.errors import PySparkRuntimeError
+from pyspark.sql import SparkSession
+
+from tidegate.config.pipeline import PipelineConfig
+from tidegate.config.platform import PlatformConfig
+from tidegate.errors import SetupError
+from tidegate.lake.catalog import spark_catalog_conf
+from tidegate.lake.jars import jars
+from tidegate.names import CATALOG
+
+EXTENSIONS: Final = "spark.sql.extensions"
+
+_FIXED: Final[dict[str, str]] = {
+    # Casts, comparisons and partition days must not depend on where the driver runs (I6).
+    "spark.sql.session.timeZone": "UTC",
+    # Overflow and bad casts raise instead of yielding NULL (I6).
+    "spark.sql.ansi.enabled": "true",
+    # Source tables may have columns that differ in case only.
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.adaptive.enabled": "true",
+    # `timestamp` in our DDL means an instant; the type without zone is always spelled out.
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
+}
+
+_DEFAULTS: Final[dict[str, str]] = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    # Plans hold key bounds as literals; nothing below ERROR is worth the risk of a value (I9).
+    "spark.log.level": "ERROR",
+    # Batches are small next to tables: few shuffle partitions, which AQE may still split or join.
+    "spark.sql.shuffle.partitions": "8",
+    "spark.sql.adaptive.coalescePartitions.minPartitionSize": "4m",
+    "spark.scheduler.mode": "FAIR",  # tables side by side share the executors
+    "spark.driver.host": "127.0.0.1",
+    "spark.sql.catalogImplementation": "in-memory",
+}
+
+_LOCAL_ONLY: Final = frozenset({"spark.driver.host"})
+
+
+def session_conf(
+    platform: PlatformConfig, pipeline: PipelineConfig | None = None
+) -> dict[str, str]:
+    """Everything a session of ours is configured with, for builders and ``spark-submit`` alike.
+
+    The user's ``spark.conf`` overrides the defaults, never what exactness depends on.
+    """
+    conf = dict(_DEFAULTS)
+    if not platform.spark.master.startswith("local"):
+        conf = {key: value for key, value in conf.items() if key not in _LOCAL_ONLY}
+    conf |= {
+        "spark.driver.memory": platform.spark.driver_memory,
+        "spark.jars.packages": ",".join(jars(platform, pipeline)),
+    }
+    conf |= platform.spark.conf
+    return conf | _FIXED | spark_catalog_conf(platform, pipeline)
+
+
+def spark_session(
+    platform: PlatformConfig, pipeline: PipelineConfig | None = None, app_name: str = "tidegate"
+) -> SparkSession:
+    """The application's session, made on the first call.
+
+    A session that exists already (notebook, tests) is taken as it is, with our SQL settings on
+    top; it must have been started with Iceberg's extensions.
+    """
+    # Executors start Python by this variable; without it they take whatever PATH offers.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    conf = session_conf(platform, pipeline)
+    existing = SparkSession.getActiveSession()
+    if existing is not None:
+        return _adopt(existing, conf)
+    builder = SparkSession.builder.appName(app_name)
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:  # not under spark-submit, which names the master
+        builder = builder.master(platform.spark.master)
+    for key, value in conf.items():
+        builder = builder.config(key, value)
+    try:
+        session = builder.getOrCreate()
+    except PySparkRuntimeError as error:
+        raise SetupError(
+            "spark.no_jvm",
+            "Spark's Java process did not start",
+            hint="install a Java 17+ runtime and set JAVA_HOME; its own message is above",
+        ) from error
+    return _checked(session)
+
+
+def lake_conf(session: SparkSession) -> dict[str, str]:
+    """What a new session of the same application must be given to see the same lake.
+
+    ``newSession`` starts from the application's configuration and forgets what was set since.
+    """
+    wanted = (f"spark.sql.catalog.{CATALOG}", *_FIXED)
+    everything = session.conf.getAll
+    return {key: value for key, value in everything.items() if key.startswith(wanted)}
+
+
+def _adopt(session: SparkSession, conf: dict[str, str]) -> SparkSession:
+    for key, value in conf.items():
+        if key.startswith("spark.sql.") and session.conf.isModifiable(key):
+            session.conf.set(key, value)
+    return _checked(session)
+
+
+def _checked(session: SparkSession) -> SparkSession:
+    if "IcebergSparkSessionExtensions" not in (session.conf.get(EXTENSIONS, "") or ""):
+        raise SetupError(
+            "spark.no_iceberg",
+            "this Spark application was started without Iceberg's SQL extensions",
+            hint="start it through tidegate, or pass tidegate.spark.session.session_conf(...)",
+        )
+    return session
