@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException
@@ -22,6 +22,8 @@ from pyiceberg.table.update import AssertTableUUID
 from pyiceberg.table.update.snapshot import _SnapshotProducer
 
 from tidegate.errors import RetriableError
+
+MOVED: Final = "lake.moved"
 
 
 def head_id(table: Table, ref: str = MAIN_BRANCH) -> int | None:
@@ -77,6 +79,12 @@ def discard(table: Table, data_files: Iterable[DataFile]) -> None:
         table.io.delete(data_file.file_path)
 
 
+def discard_after(error: RetriableError, table: Table, data_files: Iterable[DataFile]) -> None:
+    """Delete the files of a failed commit, but only if it is certain that it did not land."""
+    if error.code == MOVED:
+        discard(table, data_files)
+
+
 def _commit(
     table: Table,
     transaction: Transaction,
@@ -113,7 +121,7 @@ def _commit(
 def moved(table: Table) -> RetriableError:
     """Someone else committed first."""
     return RetriableError(
-        "lake.moved",
+        MOVED,
         f"{_name(table)} was changed by another writer in the meantime",
         hint="read it again and decide again; nothing was written",
     )

@@ -1,0 +1,140 @@
+"""The schema history: what every ``schema_id`` in the change log means.
+
+A schema is durable here before the first log row that names it. Positions tell which schema a
+table had when; a table that goes from A to B and back to A has three entries.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.schema import Schema
+from pyiceberg.types import LongType, NestedField, StringType, TimestamptzType
+
+from tidegate.config.pipeline import PipelineConfig
+from tidegate.envelope.position import Position
+from tidegate.errors import FatalError, RetriableError
+from tidegate.lake import commits
+from tidegate.lake.ledger import Ledger
+from tidegate.names import TableId
+from tidegate.schema.table import TableSchema
+
+TABLE_NAME: Final = "schema_history"
+
+_SCHEMA: Final = Schema(
+    NestedField(1, "seq", LongType(), required=False),
+    NestedField(2, "table", StringType(), required=False),
+    NestedField(3, "schema_id", StringType(), required=False),
+    NestedField(4, "position", StringType(), required=False),
+    NestedField(5, "recorded_at", TimestamptzType(), required=False),
+    NestedField(6, "body", StringType(), required=False),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaEntry:
+    """``schema`` was in force from ``at`` on."""
+
+    seq: int
+    at: Position
+    recorded_at: datetime
+    schema_id: str
+    schema: TableSchema
+
+
+class SchemaHistory:
+    """A pipeline's schema history. Safe with several writers; reads are cached per snapshot."""
+
+    def __init__(self, catalog: Catalog, pipeline: PipelineConfig) -> None:
+        self._ledger = Ledger(catalog, (pipeline.control_namespace, TABLE_NAME), _SCHEMA)
+        self._head: int | None = None
+        self._entries: tuple[SchemaEntry, ...] = ()
+
+    @property
+    def identifier(self) -> tuple[str, str]:
+        return self._ledger.identifier
+
+    def record(self, schema: TableSchema, at: Position) -> str:
+        """Make ``schema`` durable as in force from ``at``; again with the same: no change."""
+        schema_id = schema.schema_id
+        while True:
+            entries = self._load()
+            if _in_force(entries, schema.table, at) == schema_id:
+                return schema_id
+            row = {
+                "seq": len(entries) + 1,
+                "table": str(schema.table),
+                "schema_id": schema_id,
+                "position": str(at),
+                "recorded_at": datetime.now(UTC),
+                "body": schema.to_json(),
+            }
+            try:
+                self._ledger.append(self._ledger.open(), [row], self._head)
+                return schema_id
+            except RetriableError as error:
+                if error.code != commits.MOVED:
+                    raise
+
+    def get(self, schema_id: str) -> TableSchema:
+        """The schema a log row names."""
+        for entries in (self._entries, self._load()):
+            for entry in entries:
+                if entry.schema_id == schema_id:
+                    return entry.schema
+        raise FatalError(
+            "schema.unknown",
+            f"the schema history does not know schema {schema_id}",
+            hint="the control tables were restored to an older state: sweep the table again",
+        )
+
+    def latest(self, table: TableId) -> TableSchema | None:
+        """The newest schema of ``table``: the highest position of its newest epoch."""
+        entries = [e for e in self._load() if e.schema.table == table]
+        if not entries:
+            return None
+        epoch = entries[-1].at.epoch
+        return max((e for e in entries if e.at.epoch == epoch), key=_order).schema
+
+    def all(self, table: TableId | None = None) -> list[SchemaEntry]:
+        """Entries in the order they were recorded."""
+        return [e for e in self._load() if table is None or e.schema.table == table]
+
+    def drop(self) -> bool:
+        return self._ledger.drop()
+
+    def _load(self) -> tuple[SchemaEntry, ...]:
+        table = self._ledger.table()
+        if table is None:
+            self._head, self._entries = None, ()
+            return ()
+        if commits.head_id(table) != self._head:
+            page = self._ledger.read(table=table)
+            self._head, self._entries = page.head, tuple(_entry(row) for row in page.rows)
+        return self._entries
+
+
+def _entry(row: dict[str, Any]) -> SchemaEntry:
+    return SchemaEntry(
+        seq=row["seq"],
+        at=Position.parse(row["position"]),
+        recorded_at=row["recorded_at"],
+        schema_id=row["schema_id"],
+        schema=TableSchema.from_json(row["body"]),
+    )
+
+
+def _order(entry: SchemaEntry) -> tuple[str, int]:
+    return (entry.at.place, entry.seq)
+
+
+def _in_force(entries: tuple[SchemaEntry, ...], table: TableId, at: Position) -> str | None:
+    known = [
+        e
+        for e in entries
+        if e.schema.table == table and e.at.epoch == at.epoch and e.at.place <= at.place
+    ]
+    return max(known, key=_order).schema_id if known else None
