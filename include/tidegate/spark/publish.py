@@ -1,0 +1,182 @@
+"""Branches of lake tables: create, stamp, fast-forward, drop.
+
+A branch is where a table's next state is built out of readers' sight; ``fast_forward`` makes it
+``main`` in one compare-and-set of the catalog's pointer. It refuses if ``main`` moved since the
+branch was made, which is the fence against stale writers on every catalog (I4).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Final
+
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, DataFrameWriterV2, SparkSession
+from pyspark.sql import functions as F
+
+from tidegate.errors import FatalError, HeldError
+from tidegate.names import CATALOG, quote_spark
+
+MAIN: Final = "main"
+
+Identifier = tuple[str, str]
+"""Namespace and name of an Iceberg table, as PyIceberg takes them."""
+_SNAPSHOT_PROPERTY: Final = "snapshot-property."
+
+
+def spark_name(table: Identifier, branch: str | None = None) -> str:
+    """The table, or one of its branches, in Spark SQL."""
+    parts = [CATALOG, *table]
+    if branch is not None:
+        parts.append(f"branch_{branch}")
+    return quote_spark(*parts)
+
+
+def procedure_name(table: Identifier) -> str:
+    """The table as an argument of a ``CALL lake.system.…`` procedure (a quoted SQL literal)."""
+    return literal(quote_spark(*table))
+
+
+def dotted(table: Identifier) -> str:
+    """The table's name in messages."""
+    return ".".join(table)
+
+
+def literal(text: str) -> str:
+    """A Spark SQL string literal."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def create_branch(
+    session: SparkSession, table: Identifier, branch: str, *, retain_seconds: float
+) -> None:
+    """Branch off ``main``. Its snapshots are kept as long as the branch may live, so that expiry
+    cannot cut the line between it and ``main``."""
+    minutes = max(1, math.ceil(retain_seconds / 60))
+    session.sql(
+        f"ALTER TABLE {spark_name(table)} CREATE BRANCH {quote_spark(branch)}"
+        f" RETAIN {minutes} MINUTES WITH SNAPSHOT RETENTION {minutes} MINUTES"
+    )
+
+
+def drop_branch(session: SparkSession, table: Identifier, branch: str) -> None:
+    """Forget a branch; what only it held is removed by the next expiry."""
+    session.sql(f"ALTER TABLE {spark_name(table)} DROP BRANCH IF EXISTS {quote_spark(branch)}")
+
+
+def refs(session: SparkSession, table: Identifier) -> dict[str, int]:
+    """Snapshot id per branch and tag; ``main`` is absent while the table is empty."""
+    rows = session.sql(f"SELECT name, snapshot_id FROM {spark_name(table)}.refs").collect()
+    return {row.name: row.snapshot_id for row in rows}
+
+
+def summary(session: SparkSession, table: Identifier, snapshot_id: int) -> dict[str, str]:
+    rows = session.sql(
+        f"SELECT summary FROM {spark_name(table)}.snapshots WHERE snapshot_id = {snapshot_id}"
+    ).collect()
+    if not rows:
+        raise FatalError(
+            "lake.snapshot_missing",
+            f"{dotted(table)} has no snapshot {snapshot_id}",
+            hint="list them with `tidegate lakehouse snapshots`",
+        )
+    return dict(rows[0].summary)
+
+
+def append(
+    frame: DataFrame,
+    table: Identifier,
+    *,
+    branch: str | None,
+    properties: Mapping[str, str],
+    options: Mapping[str, str] | None = None,
+) -> int:
+    """Append in one commit that carries ``properties``; read them back and return the snapshot.
+
+    The properties travel as write options of this statement, not as session configuration, which
+    concurrent statements of one session would share.
+    """
+    _writer(frame, table, branch, properties, options).append()
+    return check_head(frame.sparkSession, table, branch, properties)
+
+
+def replace(
+    frame: DataFrame,
+    table: Identifier,
+    *,
+    branch: str,
+    properties: Mapping[str, str],
+    options: Mapping[str, str] | None = None,
+) -> int:
+    """Like :func:`append`, with every older row of the branch gone in the same commit.
+
+    (A DELETE before an append would be a snapshot of its own, and Spark's metadata-only DELETE
+    drops snapshot properties.)
+    """
+    _writer(frame, table, branch, properties, options).overwrite(F.lit(True))
+    return check_head(frame.sparkSession, table, branch, properties)
+
+
+def _writer(
+    frame: DataFrame,
+    table: Identifier,
+    branch: str | None,
+    properties: Mapping[str, str],
+    options: Mapping[str, str] | None,
+) -> DataFrameWriterV2:
+    writer = frame.writeTo(spark_name(table, branch))
+    for key, value in (options or {}).items():
+        writer = writer.option(key, value)
+    for key, value in properties.items():
+        writer = writer.option(_SNAPSHOT_PROPERTY + key, value)
+    return writer
+
+
+def stamp(
+    session: SparkSession, table: Identifier, *, branch: str | None, properties: Mapping[str, str]
+) -> int:
+    """An empty commit that carries ``properties`` and no rows."""
+    empty = session.table(spark_name(table)).where("false")
+    return append(empty, table, branch=branch, properties=properties)
+
+
+def check_head(
+    session: SparkSession, table: Identifier, branch: str | None, properties: Mapping[str, str]
+) -> int:
+    """The ref's snapshot id; fatal if its summary does not carry ``properties`` (I1)."""
+    head = refs(session, table)[branch or MAIN]
+    found = summary(session, table, head)
+    wrong = sorted(key for key, value in properties.items() if found.get(key) != value)
+    if wrong:
+        raise FatalError(
+            "lake.stamp_lost",
+            f"snapshot {head} of {dotted(table)} does not carry {', '.join(wrong)}",
+            hint="another writer wrote to this branch; stop it and run the sweep again",
+        )
+    return head
+
+
+def fast_forward(session: SparkSession, table: Identifier, branch: str) -> int:
+    """Make ``branch`` the table's ``main``; return its snapshot id (I4, I5)."""
+    try:
+        session.sql(
+            f"CALL {CATALOG}.system.fast_forward("
+            f"{procedure_name(table)}, '{MAIN}', {literal(branch)})"
+        ).collect()
+    except (PySparkException, Py4JJavaError) as error:
+        if not _refused(error):
+            raise
+        raise HeldError(
+            "sweep.main_moved",
+            f"{dotted(table)} was written by someone else since branch"
+            f" {branch} was made; nothing was published",
+            hint="see `tidegate gate show` for who writes this table, then sweep it again",
+        ) from error
+    return refs(session, table)[MAIN]
+
+
+def _refused(error: Exception) -> bool:
+    text = str(error)
+    return "not an ancestor" in text or "CommitFailedException" in text or "Ref does not" in text
