@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidegate.jobs.apply import run_apply
 from tidegate.jobs.door import Call, main
 
 
 def job(call: Call) -> Any:
+    from tidegate.jobs.apply import run_apply
+
     return run_apply(
         call.spark,
         call.pipeline,

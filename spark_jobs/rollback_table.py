@@ -6,7 +6,6 @@ import argparse
 from typing import Any
 
 from tidegate.jobs.door import Call, main
-from tidegate.jobs.rollback import run_rollback
 from tidegate.names import TableId
 
 
@@ -15,6 +14,8 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 
 def job(call: Call) -> Any:
+    from tidegate.jobs.rollback import run_rollback
+
     (table,) = call.tables or ("",)
     return run_rollback(
         call.spark, call.pipeline, call.platform, TableId.parse(table), call.options.snapshot_id

@@ -6,7 +6,6 @@ import argparse
 from typing import Any
 
 from tidegate.jobs.door import Call, main
-from tidegate.jobs.sweep import run_sweep
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -15,6 +14,8 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 
 def job(call: Call) -> Any:
+    from tidegate.jobs.sweep import run_sweep
+
     return run_sweep(
         call.spark,
         call.pipeline,

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from tidegate.jobs.door import Call, main
-from tidegate.jobs.verify import run_verify
 
 
 def job(call: Call) -> Any:
+    from tidegate.jobs.verify import run_verify
+
     return run_verify(call.spark, call.pipeline, call.platform, tables=call.tables)
 
 

@@ -136,6 +136,9 @@ class SparkConfig(Section):
     deploy_mode: Literal["client", "cluster"] = Field(
         "client", description="Where the driver runs, with spark-submit."
     )
+    connection_id: str | None = Field(
+        None, description="Airflow Spark connection that replaces master and deploy_mode there."
+    )
     driver_memory: str = Field(DRIVER_MEMORY, description="Driver heap, as 2g or 512m.")
     conf: dict[str, str] = Field({}, description="Further Spark configuration.")
     extra_packages: tuple[str, ...] = Field((), description="Further Maven coordinates.")

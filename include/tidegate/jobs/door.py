@@ -89,11 +89,8 @@ def _run(job: Job, name: str, arguments: argparse.Namespace, spark: bool) -> int
     try:
         result = plain(job(_call(name, arguments, spark)))
     except Stopped as stopped:
-        reason = RetriableError(
-            "job.stopped", f"{name} was stopped ({stopped})", hint="the next run goes on from here"
-        )
-        log.warning(reason.message)
-        finish({}, reason)
+        log.warning("%s was stopped (%s)", name, stopped)
+        finish({}, _stopped(name))
         return STOPPED_STATUS
     except Exception as error:  # noqa: BLE001 - the process boundary: everything becomes a result
         reason = as_tidegate_error(error)
@@ -107,6 +104,12 @@ def _run(job: Job, name: str, arguments: argparse.Namespace, spark: bool) -> int
     for line in table_lines(result):
         log.info(line)
     return int(ExitCode.OK)
+
+
+def _stopped(name: str) -> RetriableError:
+    return RetriableError(
+        "job.stopped", f"{name} was stopped by a signal", hint="the next run goes on from here"
+    )
 
 
 def _call(name: str, arguments: argparse.Namespace, spark: bool) -> Call:

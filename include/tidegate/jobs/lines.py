@@ -1,19 +1,53 @@
-"""One line per table: what a run did, for task logs and consoles."""
+"""What a run did, in one line per table, and which of its facts may be said at all.
+
+Task logs, XCom and consoles take their facts from here, so that no row value slips out (I9):
+numbers pass, text passes only under names that never hold a value of the source.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-UNSPOKEN: Final = frozenset({"table", "status", "error", "hint", "message"})
-"""Said in a place of their own, not as ``name value``."""
+PUBLIC_TEXT: Final = frozenset(
+    {
+        "action",
+        "branch",
+        "cut",
+        "from_position",
+        "hint",
+        "lake_table",
+        "mode",
+        "position",
+        "reason",
+        "run",
+        "state",
+        "status",
+        "table",
+        "through",
+        "to_position",
+        "until",
+    }
+)
+_SAID_APART: Final = frozenset({"table", "status", "error", "reason", "hint"})
+
+
+def public(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """The facts of one table or run that may leave the process."""
+    return {
+        name: _error(value) if name == "error" else value
+        for name, value in entry.items()
+        if isinstance(value, (bool, int, float))
+        or (isinstance(value, str) and name in PUBLIC_TEXT)
+        or (name == "error" and value)
+    }
 
 
 def table_lines(result: Mapping[str, Any]) -> Iterator[str]:
     """A line for each entry of ``tables``; one for the whole result where there are none."""
     tables = result.get("tables")
     if not isinstance(tables, list):
-        yield details(result) or "done"
+        yield _details(result) or "done"
         return
     for entry in tables:
         if isinstance(entry, Mapping):
@@ -21,8 +55,8 @@ def table_lines(result: Mapping[str, Any]) -> Iterator[str]:
 
 
 def table_line(entry: Mapping[str, Any]) -> str:
-    """``public.orders: applied, inserted 12, to …/…``"""
-    parts = [str(entry.get("status") or ""), details(entry), reason(entry)]
+    """``public.orders: applied, inserted 12, seconds 0.4``"""
+    parts = [str(entry.get("status") or ""), _details(entry), reason(entry)]
     return f"{entry.get('table')}: " + ", ".join(part for part in parts if part)
 
 
@@ -34,15 +68,17 @@ def reason(entry: Mapping[str, Any]) -> str:
     return str(error) if error else ""
 
 
-def details(entry: Mapping[str, Any]) -> str:
-    """Scalars that say something: not unset, not zero, never nested (keys or rows might hide)."""
+def _error(error: Any) -> Any:
+    if isinstance(error, Mapping):
+        return {name: error.get(name) for name in ("kind", "code", "message", "hint")}
+    return str(error)
+
+
+def _details(entry: Mapping[str, Any]) -> str:
     return ", ".join(
         f"{name.replace('_', ' ')} {_short(value)}"
-        for name, value in entry.items()
-        if name not in UNSPOKEN
-        and name != "reason"
-        and value
-        and isinstance(value, (int, float, str))
+        for name, value in public(entry).items()
+        if value and name not in _SAID_APART
     )
 
 

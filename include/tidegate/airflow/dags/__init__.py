@@ -1,0 +1,1 @@
+"""The generated Dags, one module each."""

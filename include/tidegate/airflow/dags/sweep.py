@@ -1,0 +1,80 @@
+"""``<pipeline>__sweep``: re-read tables in full; by hand, or by the first ``__changes`` run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from airflow.sdk import DAG, Param
+
+from tidegate.airflow.dags.report import report
+from tidegate.airflow.dags.setting import Setting
+from tidegate.airflow.operators.job import lake_alias
+from tidegate.airflow.operators.spark import TidegateSparkOperator
+from tidegate.airflow.outcome import OnHeld
+
+
+def sweep_arguments(params: Mapping[str, Any]) -> list[str]:
+    """The form's answers as arguments of ``sweep_tables``."""
+    arguments = ["--tables", *params["tables"]]
+    if params["dry_run"]:
+        arguments.append("--dry-run")
+    if not params["resume"]:
+        arguments.append("--fresh")
+    return arguments
+
+
+def sweep_params(tables: list[str]) -> dict[str, Param]:
+    """The form."""
+    return {
+        "tables": Param(
+            tables,
+            type="array",
+            title="Tables",
+            description="What is re-read. The increments of these tables wait meanwhile.",
+            items={"type": "string", "enum": tables},
+            examples=tables,  # what makes the form a multi-select
+            minItems=1,
+            uniqueItems=True,
+        ),
+        "dry_run": Param(
+            False,
+            type="boolean",
+            title="Dry run",
+            description="Show the cut and the chunks; write nothing, close no gate.",
+        ),
+        "resume": Param(
+            True,
+            type="boolean",
+            title="Resume",
+            description="Go on with chunks of a sweep that was killed, where there are any.",
+        ),
+        "reason": Param(
+            "",
+            type="string",
+            title="Reason",
+            description="For those who look at this run later.",
+        ),
+    }
+
+
+def sweep(setting: Setting) -> DAG:
+    """Build the Dag."""
+    with setting.dag(
+        "sweep",
+        schedule=None,
+        does="Re-reads tables at one cut into a branch, audits them, publishes them.",
+        params=sweep_params(list(setting.pipeline.source.tables)),
+        max_active_runs=1,
+        is_paused_upon_creation=False,  # runs by hand or by __changes only
+    ) as dag:
+        swept = TidegateSparkOperator(
+            task_id="sweep",
+            job="sweep_tables",
+            arguments=sweep_arguments,
+            on_held=OnHeld.RETRY,
+            outlets=[lake_alias(setting.pipeline.pipeline_id)],
+            **setting.files,
+        )
+        report(swept.output)
+    return dag

@@ -1,0 +1,1 @@
+"""Hooks: spark-submit, and the source's secrets."""

@@ -1,0 +1,1 @@
+"""Operators: each starts one job process and says what it did."""

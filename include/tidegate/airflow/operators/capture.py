@@ -1,0 +1,72 @@
+"""Run capture: a plain Python process, no JVM."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from airflow.sdk import BaseOperator, Context
+
+from tidegate.airflow.handover import handover, job_environment
+from tidegate.airflow.hooks.source import source_secrets
+from tidegate.airflow.operators.job import run_name
+from tidegate.airflow.outcome import OnHeld, settle
+from tidegate.airflow.processes import end_tree
+
+
+class TidegateCaptureOperator(BaseOperator):
+    """Read the source's log into the change log, up to where it stands now.
+
+    :param pipeline_file: the pipeline's YAML.
+    :param platform_file: the platform's YAML; None for the defaults.
+    :param on_held: what to do when another capture of the pipeline is at work.
+
+    The job's lines go to the task log as they come. Secrets go by file (I9).
+    """
+
+    template_fields: Sequence[str] = ()
+    ui_color = "#e6f4f1"
+    module: ClassVar[str] = "tidegate.jobs.capture"
+
+    def __init__(
+        self,
+        *,
+        pipeline_file: str,
+        platform_file: str | None = None,
+        on_held: OnHeld = OnHeld.SKIP,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.pipeline_file = pipeline_file
+        self.platform_file = platform_file
+        self.on_held = on_held
+        self._process: subprocess.Popen[str] | None = None
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        _, secrets = source_secrets(self.pipeline_file)
+        with handover() as files:
+            files.write_secrets(secrets)
+            arguments = files.arguments(self.pipeline_file, self.platform_file, run_name(context))
+            status = self._run([sys.executable, "-m", self.module, *arguments])
+            died = f"capture ended with status {status}"
+            return settle(files.result(), on_held=self.on_held, died=died)
+
+    def on_kill(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self.log.info("Ended capture: %d processes", end_tree(self._process.pid))
+
+    def _run(self, command: list[str]) -> int:
+        self._process = subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            env=job_environment(),
+        )
+        with self._process as process:
+            for line in process.stdout or ():
+                self.log.info(line.rstrip())
+        return process.returncode

@@ -1,0 +1,129 @@
+"""Run one of ``spark_jobs/`` by spark-submit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk import Context
+from airflow.sdk.exceptions import AirflowException
+
+from tidegate.airflow.handover import Handover, handover, job_environment
+from tidegate.airflow.hooks.source import source_secrets
+from tidegate.airflow.hooks.spark import TidegateSparkHook
+from tidegate.airflow.operators.job import emit_events, run_name
+from tidegate.airflow.outcome import OnHeld, settle
+from tidegate.config.loader import load_platform
+from tidegate.config.pipeline import PipelineConfig
+from tidegate.config.platform import PlatformConfig
+from tidegate.jobs.lines import table_line
+
+QUIET_LOGS = Path(__file__).with_name("log4j2.properties")
+Arguments = Callable[[Mapping[str, Any]], Sequence[str]]
+
+
+class TidegateSparkOperator(SparkSubmitOperator):
+    """One Spark application for the tables of one pipeline.
+
+    :param job: a file of ``spark_jobs/``: apply_changes, sweep_tables, maintain_tables, …
+    :param pipeline_file: the pipeline's YAML.
+    :param platform_file: the platform's YAML; None for the defaults.
+    :param tables: source tables (templated); None for all of the pipeline.
+    :param arguments: further arguments of the job, made from the run's params in ``execute()``.
+    :param on_held: what to do when a gate or lease holds the work back.
+    :param jobs_dir: where ``spark_jobs/`` is; by default beside ``include/``.
+    :param conn_id: a Spark connection, in place of ``spark.master`` in the platform file.
+
+    Returns counts, positions and states per table. Config and data errors fail at once, retriable
+    ones follow the task's retries. Secrets are resolved here in ``execute()`` and go by file: the
+    provider's template fields (conf, application_args, env_vars) stay empty (I9).
+    """
+
+    template_fields: Sequence[str] = ("tables",)
+    ui_color = "#e6f4f1"
+
+    def __init__(
+        self,
+        *,
+        job: str,
+        pipeline_file: str,
+        platform_file: str | None = None,
+        tables: Sequence[str] | None = None,
+        arguments: Arguments | None = None,
+        on_held: OnHeld = OnHeld.SKIP,
+        jobs_dir: str | None = None,
+        conn_id: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(durable=False, **kwargs)
+        self.job = job
+        self.pipeline_file = pipeline_file
+        self.platform_file = platform_file
+        self.tables = tables
+        self.arguments = arguments
+        self.on_held = on_held
+        self.jobs_dir = jobs_dir
+        self.spark_conn_id = conn_id
+
+    def execute(self, context: Context) -> dict[str, Any]:  # type: ignore[override]
+        pipeline, secrets = source_secrets(self.pipeline_file)
+        platform = load_platform(self.platform_file)
+        died = f"{self.job} ended"
+        with handover() as files:
+            files.write_secrets(secrets)
+            files.write_spark_conf(spark_conf(platform, pipeline))
+            hook = self._hook = self._spark_hook(platform, pipeline, files, context)
+            try:
+                hook.submit(str(self._application()), env=job_environment())
+            except AirflowException as error:
+                # The job's own words are better, if it had time to write them.
+                died = str(error)
+            value = settle(files.result(), on_held=self.on_held, died=died)
+        for entry in value["tables"]:
+            self.log.info(table_line(entry))
+        emit_events(context, self.outlets, pipeline, value)
+        return value
+
+    def on_kill(self) -> None:
+        if self._hook is not None:
+            self._hook.on_kill()
+
+    def _application(self) -> Path:
+        root = Path(self.jobs_dir) if self.jobs_dir else Path(__file__).parents[4] / "spark_jobs"
+        return root / f"{self.job}.py"
+
+    def _spark_hook(
+        self, platform: PlatformConfig, pipeline: PipelineConfig, files: Handover, context: Context
+    ) -> TidegateSparkHook:
+        arguments = files.arguments(self.pipeline_file, self.platform_file, run_name(context))
+        if self.tables is not None:
+            arguments += ["--tables", *self.tables]
+        if self.arguments is not None:
+            arguments += self.arguments(context["params"])
+        return TidegateSparkHook(
+            platform.spark,
+            conn_id=self.spark_conn_id,
+            name=f"{self.job} {pipeline.pipeline_id}",
+            properties_file=str(files.spark_conf),
+            application_args=arguments,
+        )
+
+
+def spark_conf(platform: PlatformConfig, pipeline: PipelineConfig) -> dict[str, str]:
+    """What the JVM must know before the job's session starts; the platform file has the last word.
+
+    The catalog's settings are the session's own (tidegate.spark.session).
+    """
+    from tidegate.lake.jars import jars
+
+    defaults = {
+        "spark.jars.packages": ",".join(jars(platform, pipeline)),
+        "spark.driver.memory": platform.spark.driver_memory,
+        # Spark's own error lines quote values of failed casts (I9).
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={QUIET_LOGS}",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    return {**defaults, **platform.spark.conf}

@@ -1,0 +1,66 @@
+"""From a job's result to what Airflow does: XCom, retry, skip or fail."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
+
+from tidegate.errors import Decision, TidegateError, decide
+from tidegate.jobs.lines import public, reason
+from tidegate.jobs.result import JobResult
+
+FAILED_STATES = frozenset({"failed", "unequal", "audit_failed"})
+
+
+class OnHeld(StrEnum):
+    """What a task does when a gate or lease holds its work back."""
+
+    SKIP = "skip"  # the next scheduled run goes on
+    RETRY = "retry"  # someone asked for it: try again
+
+
+def settle(outcome: JobResult | None, *, on_held: OnHeld, died: str) -> dict[str, Any]:
+    """The XCom value of a job that ended well; the exception that fits one that did not."""
+    if outcome is None:
+        raise AirflowException(f"{died}; no result was written")
+    if outcome.error is not None:
+        raise_for(outcome.error, on_held)
+    return summary(outcome)
+
+
+def raise_for(error: TidegateError, on_held: OnHeld) -> None:
+    """Config, data and fatal errors fail at once; retriable ones back off; held ones wait."""
+    match decide(error):
+        case Decision.STOP:
+            raise AirflowFailException(str(error))
+        case Decision.WAIT if on_held is OnHeld.SKIP:
+            raise AirflowSkipException(str(error))
+        case _:
+            raise AirflowException(str(error))
+
+
+def summary(outcome: JobResult) -> dict[str, Any]:
+    """Counts, positions and states; nothing that could hold a row value (I9)."""
+    return {
+        "job": outcome.job,
+        "run": outcome.run,
+        "seconds": outcome.seconds,
+        **public(outcome.result),
+        "tables": [public(entry) for entry in outcome.tables],
+    }
+
+
+def failed_tables(value: dict[str, Any]) -> list[dict[str, str]]:
+    """The tables a job could not bring through, each with its reason."""
+    return [
+        {"table": entry["table"], "reason": reason(entry) or entry["status"]}
+        for entry in value["tables"]
+        if entry.get("status") in FAILED_STATES or entry.get("equal") is False
+    ]
+
+
+def tables_in(value: dict[str, Any], *states: str) -> list[str]:
+    """Tables whose status is one of ``states``."""
+    return [entry["table"] for entry in value["tables"] if entry.get("status") in states]
