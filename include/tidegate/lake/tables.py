@@ -1,4 +1,4 @@
-"""What a lake table looks like, and the SQL that makes it: the lake's face to ``tidegate.spark``."""
+"""What a lake table looks like, and the SQL that makes it: the lake as Spark sees it."""
 
 from __future__ import annotations
 
