@@ -1,0 +1,89 @@
+"""The demo's ``shop.yaml`` and ``platform.yaml``, written as a user would write them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from demo import places, shop
+
+_PIPELINE: Final = """\
+# Written by `make demo`. The whole pipeline: one source, its tables, how they look in the lake.
+pipeline_id: {pipeline_id}
+owner: demo
+tags: [demo]
+
+source:
+  source_type: postgres
+  host: 127.0.0.1
+  port: {port}
+  database: {database}
+  username: {user}
+  password: ${{SHOP_CDC_PASSWORD}}
+  tables:
+{tables}
+
+sinks:
+  - sink_id: lake
+    sink_type: iceberg
+    iceberg:
+      write_mode: upsert
+      # Low thresholds, so that compaction and expiry have something to do within minutes.
+      maintenance:
+        compaction_interval_seconds: 0
+        compaction_file_threshold: 2
+        delete_file_threshold: 1
+        expire_snapshots_interval_seconds: 0
+        expire_snapshots_older_than_seconds: 60
+        retain_last: 2
+      tables:
+        public.orders:
+          expectations:
+            - type: expect_column_values_to_be_in_set
+              kwargs: {{column: status, value_set: [placed, paid, shipped, cancelled]}}
+            - type: expect_column_values_to_be_between
+              kwargs: {{column: total, min_value: 0}}
+        public.customers:
+          expectations:
+            - type: expect_column_values_to_not_be_null
+              kwargs: {{column: email}}
+
+schedules:
+  changes: {changes}
+  maintenance: null
+  verify: null
+"""
+
+_PLATFORM: Final = """\
+# Written by `make demo`. Everything here has a default; these fit a laptop.
+lake:
+  home: {home}
+
+spark:
+  master: local[2]
+  driver_memory: 1g
+  table_parallelism: 3
+  conf:
+    spark.ui.enabled: "false"
+    spark.driver.host: 127.0.0.1
+    spark.driver.bindAddress: 127.0.0.1
+    spark.sql.shuffle.partitions: "4"
+
+sweep:
+  chunk_rows: 20000
+  parallelism: 2
+"""
+
+
+def write_pipeline(*, postgres_port: int, changes_schedule: str | None) -> None:
+    places.PIPELINES.mkdir(parents=True, exist_ok=True)
+    places.PLATFORM_FILE.write_text(_PLATFORM.format(home=places.LAKE_HOME))
+    places.PIPELINE_FILE.write_text(
+        _PIPELINE.format(
+            pipeline_id=places.PIPELINE_ID,
+            port=postgres_port,
+            database=shop.DATABASE,
+            user=shop.CAPTURE_USER,
+            tables="\n".join(f"    - public.{table}" for table in shop.TABLES),
+            changes=f'"{changes_schedule}"' if changes_schedule else "null",
+        )
+    )
