@@ -1,1 +1,1 @@
-
+"""The command line: a command tree, output, exit codes."""

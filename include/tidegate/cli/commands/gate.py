@@ -1,0 +1,75 @@
+"""``gate show | hold | open``: let increments of a table through, or hold them back."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tidegate.cli import render
+from tidegate.cli.invocation import actor, invocation
+from tidegate.cli.options import AsJson, Debug, PipelineFile, PlatformFile, Reason, Tables
+
+app = typer.Typer(help="Show, hold and open the gates of tables.", no_args_is_help=True)
+
+
+@app.command()
+def show(
+    pipeline: PipelineFile,
+    platform_config: PlatformFile = None,
+    table: Tables = None,
+    timeline: Annotated[
+        int, typer.Option("--timeline", min=0, metavar="N", help="Also the last N events.")
+    ] = 0,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """The state of each table's gate: who set it, why, since when."""
+    with invocation("gate show", pipeline, platform_config, as_json, debug, source=False) as call:
+        from tidegate.control import gates
+
+        tables = call.tables(table)
+        result = gates.show(call.pipeline, call.platform, tables, events=timeline)
+        call.finish(result, render.gates)
+
+
+@app.command()
+def hold(
+    pipeline: PipelineFile,
+    platform_config: PlatformFile = None,
+    table: Tables = None,
+    reason: Reason = "held by hand",
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Keep a table's changes in the change log until it is opened again."""
+    with invocation("gate hold", pipeline, platform_config, as_json, debug, source=False) as call:
+        from tidegate.control import gates
+
+        tables = call.tables(table)
+        result = gates.hold(call.pipeline, call.platform, tables, reason=reason, actor=actor())
+        call.finish(result, render.gates)
+
+
+@app.command("open")
+def open_gate(
+    pipeline: PipelineFile,
+    platform_config: PlatformFile = None,
+    table: Tables = None,
+    reason: Reason = "opened by hand",
+    abandon: Annotated[
+        bool,
+        typer.Option("--abandon", help="Also end a sweep that nobody runs any more."),
+    ] = False,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Let a table's changes through. A sweep in progress is not overruled, unless --abandon."""
+    with invocation("gate open", pipeline, platform_config, as_json, debug, source=False) as call:
+        from tidegate.control import gates
+
+        tables = call.tables(table)
+        result = gates.open_gates(
+            call.pipeline, call.platform, tables, reason=reason, actor=actor(), abandon=abandon
+        )
+        call.finish(result, render.gates)

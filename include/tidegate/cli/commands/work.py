@@ -1,0 +1,163 @@
+"""``capture``, ``apply``, ``sweep``, ``maintain``, ``verify``: one step of a pipeline, by hand."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tidegate.cli import render
+from tidegate.cli.invocation import invocation, run_id
+from tidegate.cli.options import AsJson, Debug, DryRun, PipelineFile, PlatformFile, Tables
+from tidegate.cli.progress import ProgressView
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verbs to the command tree."""
+    for verb in (capture, apply, sweep, maintain, verify):
+        app.command()(verb)
+
+
+def capture(
+    pipeline: PipelineFile,
+    platform_config: PlatformFile = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Go on until SIGINT or SIGTERM.")
+    ] = False,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Read the source's log into the change log, up to now. Needs no Spark."""
+    with invocation("capture", pipeline, platform_config, as_json, debug) as call:
+        from tidegate.cli.stopping import stop_event
+        from tidegate.jobs.capture import run_capture
+
+        with ProgressView(call.output) as progress, stop_event() as stop:
+            result = run_capture(
+                call.pipeline,
+                call.platform,
+                until=None if follow else "now",
+                stop=stop,
+                progress=progress,
+            )
+        call.finish(result, render.facts)
+
+
+def apply(
+    pipeline: PipelineFile,
+    platform_config: PlatformFile = None,
+    table: Tables = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Merge captured changes into the lake tables whose gate is open."""
+    with invocation("apply", pipeline, platform_config, as_json, debug) as call:
+        tables = call.tables(table)
+        from tidegate.cli.spark import spark
+
+        with ProgressView(call.output) as progress, spark(call, "apply") as session:
+            from tidegate.jobs.apply import run_apply
+
+            result = run_apply(
+                session,
+                call.pipeline,
+                call.platform,
+                tables=tables,
+                run=run_id("apply"),
+                progress=progress,
+            )
+        call.finish(result, render.tables, failed=render.any_failed(result))
+
+
+def sweep(
+    pipeline: PipelineFile,
+    platform_config: PlatformFile = None,
+    table: Tables = None,
+    where: Annotated[
+        str | None,
+        typer.Option(
+            "--where",
+            metavar="KEY RANGE",
+            help="Only these keys, as `id >= 100 and id < 200`; one table with one key column.",
+            show_default=False,
+        ),
+    ] = None,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Do not resume what a killed sweep has left.")
+    ] = False,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Re-read tables in full into a branch, audit it, publish it."""
+    with invocation("sweep", pipeline, platform_config, as_json, debug) as call:
+        tables = call.tables(table) or call.pipeline.source.tables
+        from tidegate.cli.spark import spark
+
+        with ProgressView(call.output) as progress, spark(call, "sweep") as session:
+            from tidegate.jobs.sweep import run_sweep
+
+            result = run_sweep(
+                session,
+                call.pipeline,
+                call.platform,
+                tables=tables,
+                where=where,
+                run=run_id("sweep"),
+                dry_run=dry_run,
+                resume=not fresh,
+                progress=progress,
+            )
+        call.finish(result, render.tables, failed=render.any_failed(result))
+
+
+def maintain(
+    pipeline: PipelineFile,
+    platform_config: PlatformFile = None,
+    table: Tables = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Whether due or not; ages are still respected.")
+    ] = False,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Compact, rewrite manifests, expire snapshots, remove orphan files: what is due."""
+    with invocation("maintain", pipeline, platform_config, as_json, debug, source=False) as call:
+        tables = call.tables(table)
+        from tidegate.cli.spark import spark
+
+        with ProgressView(call.output) as progress, spark(call, "maintain") as session:
+            from tidegate.jobs.maintain import run_maintain
+
+            result = run_maintain(
+                session,
+                call.pipeline,
+                call.platform,
+                tables=tables,
+                force=force,
+                dry_run=dry_run,
+                progress=progress,
+            )
+        call.finish(result, render.tables, failed=render.any_failed(result))
+
+
+def verify(
+    pipeline: PipelineFile,
+    platform_config: PlatformFile = None,
+    table: Tables = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Compare source and lake, row by row, at one stated position."""
+    with invocation("verify", pipeline, platform_config, as_json, debug) as call:
+        tables = call.tables(table)
+        from tidegate.cli.spark import spark
+
+        with ProgressView(call.output) as progress, spark(call, "verify") as session:
+            from tidegate.jobs.verify import run_verify
+
+            result = run_verify(
+                session, call.pipeline, call.platform, tables=tables, progress=progress
+            )
+        call.finish(result, render.verdicts, failed=not render.all_equal(result))

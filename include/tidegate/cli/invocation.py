@@ -1,0 +1,126 @@
+"""One run of one command: configuration in, result or error out, exit code."""
+
+from __future__ import annotations
+
+import getpass
+import logging
+import os
+import socket
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TextIO, cast
+
+import typer
+
+from tidegate.cli.output import Output, Render
+from tidegate.errors import ConfigError, ExitCode, exit_code
+from tidegate.observability import log
+
+INTERRUPTED: Final = 130
+"""What shells expect of a process that SIGINT ended."""
+
+if TYPE_CHECKING:
+    from tidegate.config.pipeline import PipelineConfig
+    from tidegate.config.platform import PlatformConfig
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """What a command works with."""
+
+    output: Output
+    pipeline: PipelineConfig
+    platform: PlatformConfig
+
+    def finish(self, result: Any, render: Render, *, failed: bool = False) -> None:
+        """Print the result; a failed one ends the process with the runtime exit code."""
+        self.output.finish(result, render, ok=not failed)
+        if failed:
+            raise typer.Exit(int(ExitCode.RUNTIME))
+
+    def tables(self, wanted: Iterable[str] | None) -> tuple[str, ...] | None:
+        """Table names as the pipeline spells them; None for all."""
+        from tidegate.control.tables import known_tables
+
+        return known_tables(self.pipeline, wanted)
+
+    def confirm(self, question: str, *, yes: bool) -> None:
+        """Ask before something that cannot be taken back."""
+        if yes:
+            return
+        if self.output.as_json or not self.output.err.is_terminal or not os.isatty(0):
+            raise ConfigError(
+                "cli.not_confirmed", f"{question} Nobody was asked.", hint="say --yes"
+            )
+        if not typer.confirm(question, err=True):
+            raise typer.Exit(int(ExitCode.RUNTIME))
+
+
+@contextmanager
+def invocation(
+    command: str,
+    pipeline: Path,
+    platform: Path | None,
+    as_json: bool,
+    debug: bool,
+    *,
+    source: bool = True,
+) -> Iterator[Invocation]:
+    """Load the configuration and turn whatever is raised into an error and an exit code.
+
+    ``source=False`` is for commands that only look at the lake: the source's password is then not
+    needed, and not resolved.
+    """
+    output = Output(command, as_json=as_json, debug=debug)
+    log.setup(
+        level=logging.INFO if debug else logging.WARNING, stream=cast(TextIO, output.err.file)
+    )
+    try:
+        yield Invocation(output, *_configuration(pipeline, platform, source))
+    except (typer.Exit, typer.Abort):
+        raise
+    except BrokenPipeError:  # `tidegate … | head`
+        raise typer.Exit(int(ExitCode.RUNTIME)) from None
+    except KeyboardInterrupt:
+        output.note("stopped")
+        raise typer.Exit(INTERRUPTED) from None
+    except Exception as error:  # noqa: BLE001 - the process boundary: everything becomes an error
+        output.fail(error)
+        raise typer.Exit(int(exit_code(error))) from None
+
+
+def _configuration(
+    pipeline: Path, platform: Path | None, source: bool
+) -> tuple[PipelineConfig, PlatformConfig]:
+    from tidegate.config.loader import load_pipeline, load_platform
+    from tidegate.config.problems import ConfigProblems, Problem
+    from tidegate.config.secrets import apply_secrets, secrets_from_environment
+
+    problems: list[Problem] = []
+    loaded, infrastructure = None, None
+    try:
+        loaded = load_pipeline(pipeline, resolve_secrets=source)
+    except ConfigProblems as error:
+        problems += error.problems
+    try:
+        infrastructure = load_platform(platform)
+    except ConfigProblems as error:
+        problems += error.problems
+    if loaded is None or infrastructure is None:
+        raise ConfigProblems(problems)
+    if source and loaded.source.connection_id is not None:
+        loaded = apply_secrets(loaded, secrets_from_environment(loaded.source.connection_id))
+    return loaded, infrastructure
+
+
+def run_id(verb: str) -> str:
+    """Names one run; branches carry it, so it keeps to letters, digits and ``_``."""
+    return f"{verb}_{uuid.uuid4().hex[:12]}"
+
+
+def actor() -> str:
+    """Who gave the command, for the gate's timeline."""
+    return f"{getpass.getuser()}@{socket.gethostname()} (cli)"

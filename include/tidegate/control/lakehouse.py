@@ -1,0 +1,164 @@
+"""Snapshots of lake tables, and reading them as of one: metadata and files, no Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.expressions import AlwaysTrue
+from pyiceberg.table import Table
+
+from tidegate.config.pipeline import PipelineConfig
+from tidegate.config.platform import PlatformConfig
+from tidegate.control.records import QueryResult, SnapshotRow
+from tidegate.control.tables import known_tables, one_table
+from tidegate.errors import ConfigError
+from tidegate.lake import positions
+from tidegate.lake.catalog import load, open_catalog
+from tidegate.names import TableId
+
+ROWS_PROPERTY: Final = "total-records"
+DEFAULT_LIMIT: Final = 20
+"""A look, not an export."""
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What to read of one table."""
+
+    snapshot_id: int | None = None  # None: the current one
+    as_of: datetime | None = None  # the newest snapshot of main at that time
+    where: str | None = None  # PyIceberg's row filter: "id > 10 and status = 'new'"
+    columns: Sequence[str] = ()
+    limit: int = DEFAULT_LIMIT
+
+
+def snapshots(
+    pipeline: PipelineConfig, platform: PlatformConfig, tables: Sequence[str] | None = None
+) -> list[SnapshotRow]:
+    """Retained snapshots of the pipeline's lake tables, oldest first, table by table."""
+    catalog = open_catalog(platform, pipeline)
+    rows: list[SnapshotRow] = []
+    for name in known_tables(pipeline, tables) or pipeline.source.tables:
+        table = load(catalog, pipeline.target(TableId.parse(name)).identifier)
+        if table is not None:
+            rows += _rows(name, table)
+    return rows
+
+
+def find_snapshot(
+    pipeline: PipelineConfig, platform: PlatformConfig, table: str | None, snapshot_id: int
+) -> str:
+    """The table a snapshot belongs to; refused if it is not one of the pipeline's."""
+    catalog = open_catalog(platform, pipeline)
+    for name in known_tables(pipeline, [table] if table else None) or pipeline.source.tables:
+        loaded = load(catalog, pipeline.target(TableId.parse(name)).identifier)
+        if loaded is not None and loaded.metadata.snapshot_by_id(snapshot_id) is not None:
+            return name
+    raise ConfigError(
+        "lakehouse.no_snapshot",
+        f"{table or f'no table of {pipeline.pipeline_id}'} has"
+        f" {'no ' if table else ''}snapshot {snapshot_id}",
+        hint="`tidegate lakehouse snapshots` lists those that are retained",
+    )
+
+
+def query(
+    pipeline: PipelineConfig, platform: PlatformConfig, table: str | None, wanted: Query
+) -> QueryResult:
+    """Rows of one table as of one snapshot."""
+    if table is None and wanted.snapshot_id is not None:
+        name = find_snapshot(pipeline, platform, None, wanted.snapshot_id)
+    else:
+        name = one_table(pipeline, table)
+    loaded = _existing(open_catalog(platform, pipeline), pipeline, name)
+    snapshot_id = _snapshot(loaded, name, wanted)
+    scan = loaded.scan(
+        row_filter=wanted.where if wanted.where else AlwaysTrue(),
+        selected_fields=tuple(wanted.columns) or ("*",),
+        snapshot_id=snapshot_id,
+        limit=wanted.limit + 1,  # one more tells whether that was all
+    )
+    try:
+        rows = scan.to_arrow()
+    except ValueError as error:
+        raise ConfigError(
+            "lakehouse.bad_query",
+            f"{name} cannot be read that way: {error}",
+            hint="check --where and --column; --where takes comparisons, and, or, in, is null",
+        ) from error
+    position = next(
+        (s.position for s in positions.history(loaded) if s.snapshot_id == snapshot_id), None
+    )
+    return QueryResult(
+        table=name,
+        snapshot_id=snapshot_id,
+        position=str(position) if position else None,
+        columns=tuple(rows.column_names),
+        rows=tuple(rows.slice(0, wanted.limit).to_pylist()),
+        complete=rows.num_rows <= wanted.limit,
+    )
+
+
+def row_count(summary: dict[str, str]) -> int | None:
+    """Rows by a snapshot's summary: exact without delete files, an upper bound with them."""
+    text = summary.get(ROWS_PROPERTY)
+    if text is None:
+        return None
+    return int(text) - int(summary.get("total-position-deletes", "0"))
+
+
+def _existing(catalog: Catalog, pipeline: PipelineConfig, name: str) -> Table:
+    table = load(catalog, pipeline.target(TableId.parse(name)).identifier)
+    if table is None:
+        raise ConfigError(
+            "lakehouse.no_table",
+            f"{name} has no lake table yet",
+            hint="sweep it first: `tidegate sweep`, or `tidegate run --once`",
+        )
+    return table
+
+
+def _snapshot(table: Table, name: str, wanted: Query) -> int | None:
+    if wanted.snapshot_id is not None:
+        if table.metadata.snapshot_by_id(wanted.snapshot_id) is None:
+            raise ConfigError(
+                "lakehouse.no_snapshot",
+                f"{name} has no snapshot {wanted.snapshot_id}",
+                hint="`tidegate lakehouse snapshots` lists those that are retained",
+            )
+        return wanted.snapshot_id
+    if wanted.as_of is not None:
+        found = table.snapshot_as_of_timestamp(int(wanted.as_of.timestamp() * 1000))
+        if found is None:
+            raise ConfigError(
+                "lakehouse.no_snapshot",
+                f"{name} has no retained snapshot as old as {wanted.as_of.isoformat()}",
+                hint="`tidegate lakehouse snapshots` lists those that are retained",
+            )
+        return found.snapshot_id
+    current = table.current_snapshot()
+    return None if current is None else current.snapshot_id
+
+
+def _rows(name: str, table: Table) -> list[SnapshotRow]:
+    current = table.current_snapshot()
+    return [
+        SnapshotRow(
+            table=name,
+            snapshot_id=info.snapshot_id,
+            parent_id=info.parent_id,
+            committed_at=info.committed_at,
+            operation=info.operation,
+            step=info.step,
+            run=info.run,
+            position=str(info.position) if info.position else None,
+            rows=row_count(dict(info.summary)),
+            current=current is not None and current.snapshot_id == info.snapshot_id,
+            on_main=info.on_main,
+        )
+        for info in positions.history(table)
+    ]

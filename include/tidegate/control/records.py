@@ -1,0 +1,121 @@
+"""What status and actions answer with. Plain frozen records: CLI, API and UI show the same."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseStatus:
+    """The writer that holds a table right now."""
+
+    run: str
+    purpose: str
+    owner: str
+
+
+@dataclass(frozen=True, slots=True)
+class GateStatus:
+    """One table's gate."""
+
+    table: str
+    state: str  # open | sweeping | held
+    reason: str | None
+    actor: str | None
+    since: datetime | None
+    run: str | None
+    lease: LeaseStatus | None
+
+
+@dataclass(frozen=True, slots=True)
+class TableStatus:
+    """One table: its gate, where it stands, how far behind, what happened last."""
+
+    table: str
+    lake_table: str
+    write_mode: str
+    gate: GateStatus
+    exists: bool
+    position: str | None
+    lag_bytes: int | None  # captured and not yet applied; None: never swept, or another epoch
+    lag_seconds: float | None
+    snapshot_id: int | None
+    snapshot_at: datetime | None
+    rows: int | None  # from the snapshot's summary; deletes may be counted in
+    needs: str | None  # what must be done before changes flow, if anything
+    last_apply: dict[str, Any] | None
+    last_sweep: dict[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSide:
+    """The source as it was seen now."""
+
+    reachable: bool
+    current: str | None
+    slot: str | None
+    slot_state: str | None
+    retained_bytes: int | None
+    problem: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineStatus:
+    """A pipeline as a whole."""
+
+    pipeline_id: str
+    deployed: bool
+    captured_through: str | None
+    captured_at: datetime | None
+    capture_lag_bytes: int | None  # written by the source and not yet captured
+    source: SourceSide | None  # None: nobody asked
+    tables: tuple[TableStatus, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TableLag:
+    table: str
+    state: str
+    bytes: int | None
+    seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineLag:
+    """How far behind a pipeline is: the log behind the source, the tables behind the log."""
+
+    pipeline_id: str
+    capture_bytes: int | None
+    retained_bytes: int | None
+    tables: tuple[TableLag, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotRow:
+    """One snapshot of a lake table."""
+
+    table: str
+    snapshot_id: int
+    parent_id: int | None
+    committed_at: datetime
+    operation: str
+    step: str | None
+    run: str | None
+    position: str | None
+    rows: int | None
+    current: bool
+    on_main: bool
+
+
+@dataclass(frozen=True, slots=True)
+class QueryResult:
+    """Rows of a lake table as of a snapshot."""
+
+    table: str
+    snapshot_id: int | None
+    position: str | None
+    columns: tuple[str, ...]
+    rows: tuple[dict[str, Any], ...]
+    complete: bool  # False: the limit cut it

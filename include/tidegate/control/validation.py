@@ -1,0 +1,98 @@
+"""Is a pipeline right: its files, and the source they name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tidegate.config.pipeline import PipelineConfig
+from tidegate.config.platform import PlatformConfig, TransportMode
+from tidegate.config.sinks import SinkType
+
+ERROR = "error"
+WARNING = "warning"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is, or will be, in the way."""
+
+    code: str
+    severity: str  # error | warning
+    table: str | None
+    message: str
+    fix: str | None  # SQL for the source, or what to edit
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineReport:
+    """What validation found."""
+
+    pipeline_id: str
+    transport_mode: str
+    tables: tuple[str, ...]
+    source_checked: bool
+    findings: tuple[Finding, ...]
+
+    @property
+    def ok(self) -> bool:
+        return not any(finding.severity == ERROR for finding in self.findings)
+
+
+def validate_pipeline(
+    pipeline: PipelineConfig, platform: PlatformConfig, *, offline: bool = False
+) -> PipelineReport:
+    """Check what the models cannot: parts that are not built, and the live source."""
+    findings = [*_file_findings(pipeline, platform)]
+    if not offline:
+        findings += _source_findings(pipeline, platform)
+    return PipelineReport(
+        pipeline_id=pipeline.pipeline_id,
+        transport_mode=platform.transport_mode.value,
+        tables=pipeline.source.tables,
+        source_checked=not offline,
+        findings=tuple(findings),
+    )
+
+
+def _file_findings(pipeline: PipelineConfig, platform: PlatformConfig) -> Iterator[Finding]:
+    if not pipeline.source.tables:
+        message = "source.tables lists no table: nothing will be captured"
+        yield Finding("config.no_tables", WARNING, None, message, "list schema.table names")
+    if platform.transport_mode is not TransportMode.EMBEDDED:
+        yield Finding(
+            "config.transport_not_built",
+            WARNING,
+            None,
+            f"transport_mode {platform.transport_mode} is not built yet; deploy refuses it",
+            "set transport_mode: embedded in platform.yaml",
+        )
+    for sink in pipeline.sinks:
+        if sink.enabled and sink.sink_type is not SinkType.ICEBERG:
+            yield Finding(
+                "config.sink_not_built",
+                WARNING,
+                None,
+                f"sink {sink.sink_id} ({sink.sink_type}) is not built yet; deploy refuses it",
+                "set enabled: false",
+            )
+
+
+def _source_findings(pipeline: PipelineConfig, platform: PlatformConfig) -> list[Finding]:
+    from tidegate.connectors.registry import open_source
+
+    source = open_source(pipeline, platform)
+    try:
+        report = source.validate()
+    finally:
+        source.close()
+    return [
+        Finding(
+            code=problem.code,
+            severity=str(problem.severity),
+            table=str(problem.table) if problem.table is not None else None,
+            message=problem.message,
+            fix=problem.fix_sql,
+        )
+        for problem in report.problems
+    ]
