@@ -18,6 +18,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """PySpark leaves the loopback socket of every ``collect`` to the garbage collector."""
+    config.addinivalue_line(
+        "filterwarnings", r"ignore:unclosed <socket.socket .*127\.0\.0\.1:ResourceWarning"
+    )
+
+
 @pytest.fixture(scope="session")
 def spark_platform(tmp_path_factory: pytest.TempPathFactory) -> PlatformConfig:
     """The platform all Spark tests of this process run on."""

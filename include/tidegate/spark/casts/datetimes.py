@@ -1,0 +1,53 @@
+"""Dates and timestamps as PostgreSQL prints them with ``DateStyle = ISO``.
+
+The lake holds the years 1 to 9999, which is what every reader of Iceberg tables can show.
+``infinity``, BC and years beyond are outside and follow the column's policy.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from tidegate.schema.types import Kind, LogicalType, Policy
+from tidegate.spark.casts.result import CastResult, by_policy
+
+_DAY: Final = r"-[0-9]{2}-[0-9]{2}"
+_TIME: Final = r" [0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?"
+_OFFSET: Final = r"[+-][0-9]{2}(?::[0-9]{2}(?::[0-9]{2})?)?"
+
+_TAILS: Final = {
+    Kind.DATE: _DAY,
+    Kind.TIMESTAMP: _DAY + _TIME,
+    Kind.TIMESTAMPTZ: _DAY + _TIME + _OFFSET,
+}
+_FIRST: Final = {
+    Kind.DATE: "0001-01-01",
+    Kind.TIMESTAMP: "0001-01-01 00:00:00",
+    Kind.TIMESTAMPTZ: "0001-01-01 00:00:00+00:00",
+}
+_LAST: Final = {
+    Kind.DATE: "9999-12-31",
+    Kind.TIMESTAMP: "9999-12-31 23:59:59.999999",
+    Kind.TIMESTAMPTZ: "9999-12-31 23:59:59.999999+00:00",
+}
+
+
+def datetime(text: Column, type_: LogicalType, policy: Policy) -> CastResult:
+    """The pattern leaves Spark's parser nothing to guess; it still refuses February 30."""
+    kind, tail = type_.kind, _TAILS[type_.kind]
+    first = F.lit(_FIRST[kind]).cast(type_.spark)
+    last = F.lit(_LAST[kind]).cast(type_.spark)
+    parsed = F.when(text.rlike(rf"\A(?!0000)[0-9]{{4}}{tail}\z"), text.try_cast(type_.spark))
+    early = (text == "-infinity") | text.rlike(rf"\A[0-9]{{4,}}{tail} BC\z")
+    late = (text == "infinity") | text.rlike(rf"\A[1-9][0-9]{{4,}}{tail}\z")
+    exact = parsed
+    if kind is Kind.TIMESTAMPTZ:
+        # An offset can carry the first and the last day of the range out of it.
+        exact = F.when((parsed >= first) & (parsed <= last), parsed)
+        early |= parsed < first
+        late |= parsed > last
+    early, late = F.coalesce(early, F.lit(False)), F.coalesce(late, F.lit(False))
+    return by_policy(text, exact, early | late, F.when(early, first).when(late, last), policy)
