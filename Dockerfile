@@ -24,7 +24,7 @@ RUN pip install --no-cache-dir --no-deps -e .
 
 # Jars are resolved at build time, so that no task waits for them.
 COPY --chown=airflow:root scripts/fetch_jars.py ./scripts/fetch_jars.py
-RUN python scripts/fetch_jars.py --state /opt/airflow/.jars
+RUN python scripts/fetch_jars.py
 
 COPY --chown=airflow:root spark_jobs ./spark_jobs
 COPY --chown=airflow:root plugins ./plugins

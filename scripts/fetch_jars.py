@@ -1,7 +1,8 @@
 """Resolve the Maven coordinates of ``tidegate.lake.jars`` once, by starting Spark with them.
 
 Starting Spark is also the proof that Java, Spark and the jars work together on this machine. The
-state file remembers the coordinates and the files, so that a second run only looks at them.
+paths of the jars are written to a file, one a line, so that a later run can look whether they are
+still there without starting anything.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import time
 from collections import deque
 from pathlib import Path
@@ -24,41 +26,24 @@ KEPT_LINES = 30
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--state", type=Path, help="where to remember what was resolved")
+    parser.add_argument("--files", type=Path, help="where to write the jars' paths")
     parser.add_argument(PROBE, type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.probe:
         probe(arguments.probe)
         return 0
-    if in_place(arguments.state):
-        note(f"{len(JARS)} Maven artifacts are in place")
-        return 0
-    return fetch(arguments.state)
+    return fetch(arguments.files)
 
 
-def in_place(state: Path) -> bool:
-    if not state.exists():
-        return False
-    known = json.loads(state.read_text())
-    return known["coordinates"] == list(JARS) and all(Path(f).exists() for f in known["files"])
-
-
-def fetch(state: Path) -> int:
+def fetch(files: Path | None) -> int:
     note(f"fetching {len(JARS)} Maven artifacts and starting Spark once (60 MB the first time)")
     started = time.monotonic()
-    found = state.with_suffix(".found")
-    command = [sys.executable, __file__, PROBE, str(found)]
-    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
     tail: deque[str] = deque(maxlen=KEPT_LINES)
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
-    ) as process:
-        for line in process.stdout or ():
-            tail.append(line)
-            artifact = re.search(r"downloading \S*/([^/\s]+\.jar)", line)
-            if artifact:
-                note(f"fetched {artifact[1]}")
-    if process.returncode != 0 or not found.exists():
+    with tempfile.TemporaryDirectory() as folder:
+        found = Path(folder) / "found.json"
+        code = run([sys.executable, __file__, PROBE, str(found)], tail)
+        answer = json.loads(found.read_text()) if code == 0 else None
+    if answer is None:
         sys.stderr.writelines(tail)
         sys.stderr.write(
             "\nThe jars could not be fetched, or Spark did not start (its last lines are above).\n"
@@ -66,12 +51,24 @@ def fetch(state: Path) -> int:
             "  $SPARK_CONF_DIR/spark-defaults.conf to one you can reach, then run the same again\n"
         )
         return 3
-    answer = json.loads(found.read_text())
-    found.unlink()
-    state.write_text(json.dumps({"coordinates": list(JARS), "files": answer["files"]}))
+    if files:
+        files.write_text("".join(f"{file}\n" for file in answer["files"]))
     seconds = time.monotonic() - started
     note(f"{len(answer['files'])} jars ready, Spark {answer['spark']} starts ({seconds:.0f} s)")
     return 0
+
+
+def run(command: list[str], tail: deque[str]) -> int:
+    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
+    ) as process:
+        for line in process.stdout or ():
+            tail.append(line)
+            artifact = re.search(r"downloading \S*/([^/\s]+\.jar)", line)
+            if artifact:
+                note(f"fetching {artifact[1]}")
+    return process.returncode
 
 
 def probe(found: Path) -> None:

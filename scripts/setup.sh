@@ -174,6 +174,27 @@ ensure_java() {
     export JAVA_HOME=$home
 }
 
+# --- jars -------------------------------------------------------------------------------------
+
+jars_exist() {
+    local file
+    [ -f $STATE/jars.files ] || return 1
+    while read -r file; do
+        [ -f "$file" ] || return 1
+    done <$STATE/jars.files
+}
+
+fetch_jars() {
+    local wanted
+    wanted=$(fingerprint include/tidegate/lake/jars.py)
+    if stamped jars "$wanted" && jars_exist; then
+        note "$(grep -c . $STATE/jars.files) jars are in place"
+        return
+    fi
+    $VENV/bin/python scripts/fetch_jars.py --files $STATE/jars.files
+    stamp jars "$wanted"
+}
+
 # --- all --------------------------------------------------------------------------------------
 
 main() {
@@ -190,7 +211,7 @@ main() {
     step 3 "Java"
     ensure_java
     step 4 "jars"
-    $VENV/bin/python scripts/fetch_jars.py --state $STATE/jars
+    fetch_jars
     note "set-up done in $((SECONDS - started)) s"
 }
 
