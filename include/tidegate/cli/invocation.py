@@ -6,6 +6,7 @@ import getpass
 import logging
 import os
 import socket
+import sys
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -90,6 +91,9 @@ def invocation(
     except Exception as error:  # noqa: BLE001 - the process boundary: everything becomes an error
         output.fail(error)
         raise typer.Exit(int(exit_code(error))) from None
+    finally:
+        log.setup(stream=sys.__stderr__)
+        output.close()
 
 
 def _configuration(

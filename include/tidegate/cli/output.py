@@ -57,6 +57,11 @@ class Output:
         """A line about what is going on."""
         self.err.print(line, style="dim", markup=False, highlight=False)
 
+    def close(self) -> None:
+        """Nothing is written after this."""
+        self.out.file.close()
+        self.err.file.close()
+
     def _document(self, document: dict[str, Any]) -> None:
         text = json.dumps(document, indent=2 if self.out.is_terminal else None, ensure_ascii=False)
         self.out.file.write(text + "\n")

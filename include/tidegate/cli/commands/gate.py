@@ -26,9 +26,9 @@ def show(
 ) -> None:
     """The state of each table's gate: who set it, why, since when."""
     with invocation("gate show", pipeline, platform_config, as_json, debug, source=False) as call:
+        tables = call.tables(table)
         from tidegate.control import gates
 
-        tables = call.tables(table)
         result = gates.show(call.pipeline, call.platform, tables, events=timeline)
         call.finish(result, render.gates)
 
@@ -44,9 +44,9 @@ def hold(
 ) -> None:
     """Keep a table's changes in the change log until it is opened again."""
     with invocation("gate hold", pipeline, platform_config, as_json, debug, source=False) as call:
+        tables = call.tables(table)
         from tidegate.control import gates
 
-        tables = call.tables(table)
         result = gates.hold(call.pipeline, call.platform, tables, reason=reason, actor=actor())
         call.finish(result, render.gates)
 
@@ -66,9 +66,9 @@ def open_gate(
 ) -> None:
     """Let a table's changes through. A sweep in progress is not overruled, unless --abandon."""
     with invocation("gate open", pipeline, platform_config, as_json, debug, source=False) as call:
+        tables = call.tables(table)
         from tidegate.control import gates
 
-        tables = call.tables(table)
         result = gates.open_gates(
             call.pipeline, call.platform, tables, reason=reason, actor=actor(), abandon=abandon
         )

@@ -67,11 +67,11 @@ def undeploy(
 ) -> None:
     """Remove what deploy made. Lake tables stay, unless --purge."""
     with invocation("undeploy", pipeline, platform_config, as_json, debug) as call:
-        from tidegate.jobs.deploy import undeploy as undeploy_pipeline
-
         if not dry_run:
             also = " and all its lake tables" if purge else ""
             question = f"Remove slot, publication and change log of {call.pipeline.pipeline_id}"
             call.confirm(f"{question}{also}?", yes=yes)
+        from tidegate.jobs.deploy import undeploy as undeploy_pipeline
+
         result = undeploy_pipeline(call.pipeline, call.platform, purge=purge, dry_run=dry_run)
         call.finish(result, render.facts)
