@@ -3,31 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
+from tidegate.cli import figures
 from tidegate.jobs.lines import reason
 from tidegate.jobs.result import plain
 
 if TYPE_CHECKING:
+    from tidegate.control.gates import Gates
     from tidegate.control.records import PipelineLag, PipelineStatus, QueryResult
     from tidegate.control.validation import PipelineReport
 
-STATE_STYLES = {
-    "open": "green",
-    "sweeping": "cyan",
-    "held": "yellow",
-    "applied": "green",
-    "published": "green",
-    "unchanged": "dim",
-    "waiting": "yellow",
-    "failed": "bold red",
-    "missing": "yellow",
-}
 FAILED = frozenset({"failed"})
 
 
@@ -54,24 +43,26 @@ def tables(console: Console, result: Any) -> None:
         return
     hidden = {"table", "status", "error", "reason", "hint", "message"}
     columns = [name for name in _union(entries) if name not in hidden and _speaks(entries, name)]
-    grid = _grid("table", "status", *(name.replace("_", " ") for name in columns), "reason")
+    grid = figures.grid("table", "status", *(name.replace("_", " ") for name in columns), "reason")
     for entry in entries:
         status = str(entry.get("status") or "")
-        cells = [_cell(entry.get(name)) for name in columns]
-        grid.add_row(str(entry.get("table")), _styled(status), *cells, Text(reason(entry)))
+        cells = [figures.cell(entry.get(name)) for name in columns]
+        grid.add_row(str(entry.get("table")), figures.styled(status), *cells, Text(reason(entry)))
     console.print(grid)
 
 
 def verdicts(console: Console, result: Any) -> None:
     """Source against lake."""
     data = _plain_mapping(result)
-    grid = _grid("table", "source rows", "lake rows", "missing", "extra", "different", "verdict")
+    grid = figures.grid(
+        "table", "source rows", "lake rows", "missing", "extra", "different", "verdict"
+    )
     for entry in _entries(result):
         equal = bool(entry.get("equal"))
         verdict = Text("equal" if equal else "NOT EQUAL", "green" if equal else "bold red")
         numbers = ("source_rows", "lake_rows", "missing", "extra", "different")
         grid.add_row(
-            str(entry.get("table")), *(_cell(entry.get(name)) for name in numbers), verdict
+            str(entry.get("table")), *(figures.cell(entry.get(name)) for name in numbers), verdict
         )
     console.print(grid)
     if data.get("position"):
@@ -103,26 +94,30 @@ def status(console: Console, result: PipelineStatus) -> None:
     head.append("deployed" if result.deployed else "not deployed")
     console.print(head)
     if result.captured_through:
-        console.print(f"captured through  {result.captured_through}  {ago(result.captured_at)}")
+        console.print(
+            f"captured through  {result.captured_through}  {figures.ago(result.captured_at)}"
+        )
     if result.source is not None:
         side = result.source
         if side.reachable:
-            retained = human_bytes(side.retained_bytes)
+            retained = figures.human_bytes(side.retained_bytes)
             console.print(f"source            slot {side.slot} ({side.slot_state}), WAL {retained}")
-            console.print(f"to capture        {human_bytes(result.capture_lag_bytes)}")
+            console.print(f"to capture        {figures.human_bytes(result.capture_lag_bytes)}")
         else:
             console.print(Text(f"source            not reachable: {side.problem}", "red"))
-    grid = _grid("table", "gate", "since", "mode", "rows", "lag", "behind", "snapshot", "needs")
+    grid = figures.grid(
+        "table", "gate", "since", "mode", "rows", "lag", "behind", "snapshot", "needs"
+    )
     for table in result.tables:
         grid.add_row(
             table.table,
-            _styled(table.gate.state),
-            ago(table.gate.since),
+            figures.styled(table.gate.state),
+            figures.ago(table.gate.since),
             table.write_mode,
-            _cell(table.rows),
-            human_bytes(table.lag_bytes),
-            human_seconds(table.lag_seconds),
-            ago(table.snapshot_at),
+            figures.cell(table.rows),
+            figures.human_bytes(table.lag_bytes),
+            figures.human_seconds(table.lag_seconds),
+            figures.ago(table.snapshot_at),
             Text(table.needs or table.gate.reason or "", "yellow"),
         )
     console.print(grid)
@@ -131,33 +126,44 @@ def status(console: Console, result: PipelineStatus) -> None:
 def lag(console: Console, result: PipelineLag) -> None:
     """The change log behind the source, tables behind the change log."""
     console.print(
-        f"{result.pipeline_id}: {human_bytes(result.capture_bytes)} to capture,"
-        f" {human_bytes(result.retained_bytes)} of WAL retained"
+        f"{result.pipeline_id}: {figures.human_bytes(result.capture_bytes)} to capture,"
+        f" {figures.human_bytes(result.retained_bytes)} of WAL retained"
     )
-    grid = _grid("table", "gate", "lag", "behind")
+    grid = figures.grid("table", "gate", "lag", "behind")
     for table in result.tables:
-        cells = human_bytes(table.bytes), human_seconds(table.seconds)
-        grid.add_row(table.table, _styled(table.state), *cells)
+        cells = figures.human_bytes(table.bytes), figures.human_seconds(table.seconds)
+        grid.add_row(table.table, figures.styled(table.state), *cells)
     console.print(grid)
 
 
-def gates(console: Console, result: Mapping[str, Any]) -> None:
+def gates(console: Console, result: Gates) -> None:
     """The state of gates, and events if asked for."""
     data = plain(result)
-    grid = _grid("table", "gate", "since", "by", "lease", "reason")
+    grid = figures.grid("table", "gate", "since", "by", "lease", "reason")
     for gate in data["gates"]:
         lease = gate.get("lease")
         holder = f"{lease['purpose']} {lease['run']}" if lease else ""
-        cells = (ago(gate["since"]), gate["actor"] or "", holder, gate["reason"] or "")
-        grid.add_row(gate["table"], _styled(gate["state"]), *map(Text, cells))
+        cells = (figures.ago(gate["since"]), gate["actor"] or "", holder, gate["reason"] or "")
+        grid.add_row(gate["table"], figures.styled(gate["state"]), *map(Text, cells))
     console.print(grid)
-    for event in data.get("timeline") or ():
-        console.print(Text("  ".join(_cell(value) for value in event.values() if value)))
+    if data["timeline"]:
+        _timeline(console, data["timeline"])
+
+
+def _timeline(console: Console, events: list[Mapping[str, Any]]) -> None:
+    grid = figures.grid("at (UTC)", "event", "tables", "run", "outcome", "by", "reason")
+    for event in events:
+        what = " ".join(filter(None, (event["event"], event["purpose"])))
+        texts = (event["run"], event["outcome"], event["actor"], event["reason"])
+        tables = ", ".join(event["tables"])
+        grid.add_row(event["at"][:19], what, tables, *(Text(text or "") for text in texts))
+    console.print()
+    console.print(grid)
 
 
 def snapshots(console: Console, result: Mapping[str, Any]) -> None:
     """One row per snapshot; the current one marked."""
-    grid = _grid(
+    grid = figures.grid(
         "table", "snapshot", "", "committed (UTC)", "step", "operation", "rows", "position"
     )
     for row in plain(result)["snapshots"]:
@@ -169,7 +175,7 @@ def snapshots(console: Console, result: Mapping[str, Any]) -> None:
             str(row["committed_at"])[:19],
             row["step"] or "",
             row["operation"],
-            _cell(row["rows"]),
+            figures.cell(row["rows"]),
             row["position"] or "",
         )
     console.print(grid)
@@ -177,7 +183,7 @@ def snapshots(console: Console, result: Mapping[str, Any]) -> None:
 
 def rows(console: Console, result: QueryResult) -> None:
     """The rows of a query."""
-    grid = _grid(*result.columns)
+    grid = figures.grid(*result.columns)
     for row in result.rows:
         grid.add_row(*(Text(_value(row[name])) for name in result.columns))
     console.print(grid)
@@ -189,47 +195,6 @@ def rows(console: Console, result: QueryResult) -> None:
 def run(console: Console, result: Any) -> None:
     """How a run ended."""
     facts(console, result)
-
-
-def human_bytes(count: int | None) -> str:
-    """``12.3 MiB``; a dash for the unknown."""
-    if count is None:
-        return "–"
-    size = float(count)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if abs(size) < 1024:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1024
-    return f"{size:.1f} TiB"
-
-
-def human_seconds(seconds: float | None) -> str:
-    """``3 min``; a dash for the unknown."""
-    if seconds is None:
-        return "–"
-    for limit, size, unit in ((90, 1, "s"), (5400, 60, "min"), (172_800, 3600, "h")):
-        if seconds < limit:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds / 86_400:.0f} d"
-
-
-def ago(moment: datetime | str | None) -> str:
-    """``3 min ago``."""
-    if moment is None:
-        return ""
-    at = datetime.fromisoformat(moment) if isinstance(moment, str) else moment
-    return f"{human_seconds(max(0.0, (datetime.now(UTC) - at).total_seconds()))} ago"
-
-
-def _grid(*columns: str) -> Table:
-    grid = Table(box=None, pad_edge=False, header_style="bold dim")
-    for column in columns:
-        grid.add_column(column, overflow="fold")
-    return grid
-
-
-def _styled(state: str) -> Text:
-    return Text(state, STATE_STYLES.get(state, ""))
 
 
 def _plain_mapping(result: Any) -> Mapping[str, Any]:
@@ -250,16 +215,6 @@ def _speaks(entries: Iterable[Mapping[str, Any]], name: str) -> bool:
     return any(isinstance(entry.get(name), (int, float, str)) and entry[name] for entry in entries)
 
 
-def _cell(value: Any) -> str:
-    if value is None or value == "":
-        return ""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, int):
-        return f"{value:,}".replace(",", "\u202f") if abs(value) < 10**12 else str(value)
-    return f"{value:.1f}" if isinstance(value, float) else str(value)
-
-
 def _value(value: Any) -> str:
     return "null" if value is None else str(value)
 
@@ -274,17 +229,17 @@ def _mapping(console: Console, data: Mapping[str, Any], indent: str) -> None:
         elif isinstance(value, list):
             _items(console, label, value, indent)
         else:
-            console.print(Text.assemble((label, "bold"), _cell(value) or "–"))
+            console.print(Text.assemble((label, "bold"), figures.cell(value) or "–"))
 
 
 def _items(console: Console, label: str, items: list[Any], indent: str) -> None:
     if not any(isinstance(item, (Mapping, list)) for item in items):
-        console.print(Text.assemble((label, "bold"), ", ".join(map(_cell, items)) or "–"))
+        console.print(Text.assemble((label, "bold"), ", ".join(map(figures.cell, items)) or "–"))
         return
     console.print(Text(label.rstrip(), "bold"))
     for item in items:
         if isinstance(item, Mapping):
-            parts = (f"{name} {_cell(value)}" for name, value in item.items() if value)
+            parts = (f"{name} {figures.cell(value)}" for name, value in item.items() if value)
             console.print(Text(f"{indent}  " + ", ".join(parts)))
         else:
-            console.print(Text(f"{indent}  {_cell(item)}"))
+            console.print(Text(f"{indent}  {figures.cell(item)}"))

@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import Final
 
 from pyiceberg.catalog import Catalog
-from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.table import Table
 
 from tidegate.config.pipeline import PipelineConfig
@@ -17,12 +16,11 @@ from tidegate.control.records import QueryResult, SnapshotRow
 from tidegate.control.tables import known_tables, one_table
 from tidegate.errors import ConfigError
 from tidegate.lake import positions
+from tidegate.lake import query as lake_query
 from tidegate.lake.catalog import load, open_catalog
 from tidegate.names import TableId
 
 ROWS_PROPERTY: Final = "total-records"
-DEFAULT_LIMIT: Final = 20
-"""A look, not an export."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +31,7 @@ class Query:
     as_of: datetime | None = None  # the newest snapshot of main at that time
     where: str | None = None  # PyIceberg's row filter: "id > 10 and status = 'new'"
     columns: Sequence[str] = ()
-    limit: int = DEFAULT_LIMIT
+    limit: int = lake_query.DEFAULT_LIMIT
 
 
 def snapshots(
@@ -74,32 +72,21 @@ def query(
         name = find_snapshot(pipeline, platform, None, wanted.snapshot_id)
     else:
         name = one_table(pipeline, table)
-    loaded = _existing(open_catalog(platform, pipeline), pipeline, name)
-    snapshot_id = _snapshot(loaded, name, wanted)
-    scan = loaded.scan(
-        row_filter=wanted.where if wanted.where else AlwaysTrue(),
-        selected_fields=tuple(wanted.columns) or ("*",),
-        snapshot_id=snapshot_id,
+    found = lake_query.query(
+        _existing(open_catalog(platform, pipeline), pipeline, name),
+        snapshot_id=wanted.snapshot_id,
+        as_of=wanted.as_of,
+        columns=wanted.columns,
+        where=wanted.where,
         limit=wanted.limit + 1,  # one more tells whether that was all
-    )
-    try:
-        rows = scan.to_arrow()
-    except ValueError as error:
-        raise ConfigError(
-            "lakehouse.bad_query",
-            f"{name} cannot be read that way: {error}",
-            hint="check --where and --column; --where takes comparisons, and, or, in, is null",
-        ) from error
-    position = next(
-        (s.position for s in positions.history(loaded) if s.snapshot_id == snapshot_id), None
     )
     return QueryResult(
         table=name,
-        snapshot_id=snapshot_id,
-        position=str(position) if position else None,
-        columns=tuple(rows.column_names),
-        rows=tuple(rows.slice(0, wanted.limit).to_pylist()),
-        complete=rows.num_rows <= wanted.limit,
+        snapshot_id=found.snapshot_id,
+        position=found.position,
+        columns=tuple(found.rows.column_names),
+        rows=tuple(found.rows.slice(0, wanted.limit).to_pylist()),
+        complete=found.rows.num_rows <= wanted.limit,
     )
 
 
@@ -120,28 +107,6 @@ def _existing(catalog: Catalog, pipeline: PipelineConfig, name: str) -> Table:
             hint="sweep it first: `tidegate sweep`, or `tidegate run --once`",
         )
     return table
-
-
-def _snapshot(table: Table, name: str, wanted: Query) -> int | None:
-    if wanted.snapshot_id is not None:
-        if table.metadata.snapshot_by_id(wanted.snapshot_id) is None:
-            raise ConfigError(
-                "lakehouse.no_snapshot",
-                f"{name} has no snapshot {wanted.snapshot_id}",
-                hint="`tidegate lakehouse snapshots` lists those that are retained",
-            )
-        return wanted.snapshot_id
-    if wanted.as_of is not None:
-        found = table.snapshot_as_of_timestamp(int(wanted.as_of.timestamp() * 1000))
-        if found is None:
-            raise ConfigError(
-                "lakehouse.no_snapshot",
-                f"{name} has no retained snapshot as old as {wanted.as_of.isoformat()}",
-                hint="`tidegate lakehouse snapshots` lists those that are retained",
-            )
-        return found.snapshot_id
-    current = table.current_snapshot()
-    return None if current is None else current.snapshot_id
 
 
 def _rows(name: str, table: Table) -> list[SnapshotRow]:

@@ -23,7 +23,7 @@ from tidegate.cli.progress import ProgressView
 
 app = typer.Typer(help="Look at, query and go back to snapshots.", no_args_is_help=True)
 
-DEFAULT_LIMIT = 20  # control.lakehouse.DEFAULT_LIMIT, which would import PyIceberg for --help
+DEFAULT_LIMIT = 20  # lake.query.DEFAULT_LIMIT, which would import PyIceberg for --help
 
 
 @app.command()

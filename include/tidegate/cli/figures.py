@@ -1,0 +1,75 @@
+"""Figures and grids as people read them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from rich.table import Table
+from rich.text import Text
+
+STATE_STYLES: Final = {
+    "open": "green",
+    "sweeping": "cyan",
+    "held": "yellow",
+    "applied": "green",
+    "published": "green",
+    "unchanged": "dim",
+    "waiting": "yellow",
+    "failed": "bold red",
+    "missing": "yellow",
+}
+
+
+def human_bytes(count: int | None) -> str:
+    """``12.3 MiB``; a dash for the unknown."""
+    if count is None:
+        return "–"
+    size = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(size) < 1024:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} TiB"
+
+
+def human_seconds(seconds: float | None) -> str:
+    """``3 min``; a dash for the unknown."""
+    if seconds is None:
+        return "–"
+    for limit, size, unit in ((90, 1, "s"), (5400, 60, "min"), (172_800, 3600, "h")):
+        if seconds < limit:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds / 86_400:.0f} d"
+
+
+def ago(moment: datetime | str | None) -> str:
+    """``3 min ago``."""
+    if moment is None:
+        return ""
+    at = datetime.fromisoformat(moment) if isinstance(moment, str) else moment
+    return f"{human_seconds(max(0.0, (datetime.now(UTC) - at).total_seconds()))} ago"
+
+
+def grid(*columns: str) -> Table:
+    """A table without lines."""
+    table = Table(box=None, pad_edge=False, header_style="bold dim")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
+
+
+def styled(state: str) -> Text:
+    """A state in its colour."""
+    return Text(state, STATE_STYLES.get(state, ""))
+
+
+def cell(value: Any) -> str:
+    """A value in a table's cell."""
+    if value is None or value == "":
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}".replace(",", "\u202f") if abs(value) < 10**12 else str(value)
+    return f"{value:.1f}" if isinstance(value, float) else str(value)
