@@ -8,7 +8,7 @@ from typing import Any
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
 from tidegate.errors import Decision, TidegateError, decide
-from tidegate.jobs.lines import public, reason
+from tidegate.jobs.lines import public, table_line
 from tidegate.jobs.result import JobResult
 
 FAILED_STATES = frozenset({"failed", "unequal", "audit_failed"})
@@ -53,9 +53,9 @@ def summary(outcome: JobResult) -> dict[str, Any]:
 
 
 def failed_tables(value: dict[str, Any]) -> list[dict[str, str]]:
-    """The tables a job could not bring through, each with its reason."""
+    """The tables a job could not bring through, each with what is to be said of it."""
     return [
-        {"table": entry["table"], "reason": reason(entry) or entry["status"]}
+        {"table": entry["table"], "line": table_line(entry)}
         for entry in value["tables"]
         if entry.get("status") in FAILED_STATES or entry.get("equal") is False
     ]

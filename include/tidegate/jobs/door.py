@@ -7,7 +7,6 @@ The job itself is a function of a :class:`Call`; what it returns goes to ``--res
 from __future__ import annotations
 
 import argparse
-import logging
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -24,8 +23,10 @@ from tidegate.jobs.disclosure import as_tidegate_error, frames
 from tidegate.jobs.lifeline import STOPPED_STATUS, Stopped, end_with_owner, stop_on_signals
 from tidegate.jobs.lines import table_lines
 from tidegate.jobs.result import JobResult, plain, write_result
+from tidegate.observability import log
+from tidegate.observability.progress import LogProgress, Progress
 
-log = logging.getLogger("tidegate")
+_log = log.get(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +38,8 @@ class Call:
     run: str
     tables: tuple[str, ...] | None  # None: all of the pipeline
     options: argparse.Namespace
+    progress: Progress
     spark: Any = None
-
-    def progress(self, line: str) -> None:
-        """One line of the task log."""
-        log.info(line)
 
 
 Job = Callable[[Call], Any]
@@ -57,7 +55,7 @@ def main(
 ) -> NoReturn:
     """Run ``job`` and end the process with the exit code of what happened."""
     arguments = _parser(name, options).parse_args(argv)
-    _log_to_stderr()
+    log.setup()
     stop_on_signals()
     end_with_owner()
     sys.exit(_run(job, name, arguments, spark))
@@ -89,20 +87,20 @@ def _run(job: Job, name: str, arguments: argparse.Namespace, spark: bool) -> int
     try:
         result = plain(job(_call(name, arguments, spark)))
     except Stopped as stopped:
-        log.warning("%s was stopped (%s)", name, stopped)
+        _log.warning("%s was stopped (%s)", name, stopped)
         finish({}, _stopped(name))
         return STOPPED_STATUS
     except Exception as error:  # noqa: BLE001 - the process boundary: everything becomes a result
         reason = as_tidegate_error(error)
         for line in frames(error) if reason is not error else ():
-            log.error(line)
-        log.error("%s: %s", name, reason)
+            _log.error(line)
+        _log.error("%s: %s", name, reason)
         finish({}, reason)
         return int(exit_code(reason))
     result = result if isinstance(result, dict) else {"value": result}
     finish(result, None)
     for line in table_lines(result):
-        log.info(line)
+        _log.info(line)
     return int(ExitCode.OK)
 
 
@@ -124,12 +122,4 @@ def _call(name: str, arguments: argparse.Namespace, spark: bool) -> Call:
 
         session = spark_session(platform, pipeline, app_name=f"{name} {pipeline.pipeline_id}")
     tables = tuple(arguments.tables) if arguments.tables is not None else None
-    return Call(pipeline, platform, arguments.run, tables, arguments, session)
-
-
-def _log_to_stderr() -> None:
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(levelname)s %(name)s %(message)s"))
-    log.addHandler(handler)
-    log.setLevel(logging.INFO)
-    log.propagate = False
+    return Call(pipeline, platform, arguments.run, tables, arguments, LogProgress(), session)

@@ -19,7 +19,7 @@ def list_failed(value: dict[str, Any]) -> list[dict[str, str]]:
 @task(task_id="report", retries=0, map_index_template="{{ task.op_kwargs['failed']['table'] }}")
 def report_failed(failed: dict[str, str]) -> None:
     """Red, with the reason: one table's failure neither hides nor stops the others."""
-    raise AirflowFailException(f"{failed['table']}: {failed['reason']}")
+    raise AirflowFailException(failed["line"])
 
 
 def report(value: Any) -> None:

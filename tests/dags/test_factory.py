@@ -1,0 +1,131 @@
+"""Pipeline files become Dags; a broken one never takes the others with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from airflow.dag_processing.dagbag import DagBag
+from airflow.sdk import DAG
+from tests.dags.conftest import PROJECT, PipelineFile
+
+from tidegate.airflow.dags.changes import ACTIVE_RUNS
+from tidegate.airflow.factory import build_dags, raise_problems
+from tidegate.errors import ConfigError
+
+KINDS = ("changes", "maintenance", "sweep", "verify")
+
+
+@pytest.fixture
+def dags(pipelines: Path, pipeline_file: PipelineFile, platform_file: Path) -> dict[str, DAG]:
+    pipeline_file("shop", rest="owner: data-team\ntags: [gold]\nschedules: {verify: null}\n")
+    return build_dags(pipelines, platform_file)
+
+
+def test_a_pipeline_file_gives_four_dags(dags: dict[str, DAG]) -> None:
+    assert sorted(dags) == [f"shop__{kind}" for kind in KINDS]
+
+
+def test_dags_carry_owner_tags_and_documentation(dags: dict[str, DAG]) -> None:
+    for dag in dags.values():
+        assert {"tidegate", "shop", "gold"} <= dag.tags
+        assert {task.owner for task in dag.tasks} == {"data-team"}
+        assert "`public.orders` | `shop.orders`" in (dag.doc_md or "")
+        assert not dag.catchup
+
+
+def test_schedules_come_from_the_file(dags: dict[str, DAG]) -> None:
+    assert dags["shop__changes"].schedule == "*/5 * * * *"
+    assert dags["shop__maintenance"].schedule == "@hourly"
+    assert dags["shop__sweep"].schedule is None
+    assert dags["shop__verify"].schedule is None
+
+
+def test_changes_captures_once_and_holds_closed_tables_apart(dags: dict[str, DAG]) -> None:
+    dag = dags["shop__changes"]
+    assert dag.max_active_runs == ACTIVE_RUNS
+    assert dag.get_task("capture").max_active_tis_per_dag == 1
+    downstream = {task.task_id: task.downstream_task_ids for task in dag.tasks}
+    assert downstream["capture"] == {"apply_open", "closed_tables"}
+    assert downstream["apply_open"] == {"failed_tables", "first_sweep"}
+    assert downstream["gate"] == {"apply_held"}
+    assert "apply_open" not in downstream["gate"]
+
+
+def test_first_sweeps_are_left_out_where_the_file_says_never(
+    pipelines: Path, pipeline_file: PipelineFile
+) -> None:
+    pipeline_file("shop", source="  snapshot_mode: never\n")
+    assert not build_dags(pipelines)["shop__changes"].has_task("first_sweep")
+
+
+def test_the_sweep_form_takes_only_the_pipelines_tables(dags: dict[str, DAG]) -> None:
+    params = dags["shop__sweep"].params
+    assert params["tables"] == ["public.customers", "public.orders"]
+    params["tables"] = ["public.orders"]
+    with pytest.raises(Exception, match="nowhere"):
+        params["tables"] = ["public.nowhere"]
+    with pytest.raises(Exception, match=r"non-empty|too short"):
+        params["tables"] = []
+
+
+def test_secrets_need_not_exist_at_parse_time(dags: dict[str, DAG]) -> None:
+    """TIDEGATE_TEST_PASSWORD is set nowhere."""
+    assert dags
+
+
+def test_a_broken_file_leaves_the_others_their_dags(
+    pipelines: Path, pipeline_file: PipelineFile
+) -> None:
+    pipeline_file("shop")
+    (pipelines / "broken.yaml").write_text("pipeline_id: broken\nsource: {tabels: [a]}\n")
+    (pipelines / "notes.yaml.example").write_text("not: a pipeline\n")
+    assert {dag_id.split("__")[0] for dag_id in build_dags(pipelines)} == {"shop"}
+    with pytest.raises(ConfigError) as caught:
+        raise_problems(pipelines)
+    assert "broken.yaml" in str(caught.value)
+    assert "tabels" in str(caught.value)
+    assert "nearest" in str(caught.value)
+
+
+def test_two_files_with_one_id_are_told_apart(pipelines: Path, pipeline_file: PipelineFile) -> None:
+    file = pipeline_file("shop")
+    (pipelines / "shop_copy.yaml").write_text(file.read_text())
+    with pytest.raises(ConfigError, match=r"shop_copy\.yaml: pipeline_id shop is also used by"):
+        raise_problems(pipelines)
+
+
+def test_a_schedule_airflow_does_not_understand_is_named_with_its_file(
+    pipelines: Path, pipeline_file: PipelineFile
+) -> None:
+    pipeline_file("shop")
+    pipeline_file("odd", rest="schedules: {changes: 'every now and then'}\n")
+    assert {dag_id.split("__")[0] for dag_id in build_dags(pipelines)} == {"shop"}
+    with pytest.raises(ConfigError, match=r"odd\.yaml"):
+        raise_problems(pipelines)
+
+
+def test_a_broken_platform_file_is_said_once(pipelines: Path, pipeline_file: PipelineFile) -> None:
+    pipeline_file("shop")
+    platform = pipelines.parent / "platform.yaml"
+    platform.write_text("spark: {mastre: yarn}\n")
+    assert build_dags(pipelines, platform) == {}
+    with pytest.raises(ConfigError, match="mastre"):
+        raise_problems(pipelines, platform)
+
+
+def test_airflow_loads_the_dag_folder(
+    airflow_db: Path,
+    pipelines: Path,
+    pipeline_file: PipelineFile,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The errors are those of the other file: Airflow makes every Dag of a failing file stale."""
+    pipeline_file("shop")
+    (pipelines / "broken.yaml").write_text("pipeline_id: broken\nsource: {tabels: [a]}\n")
+    monkeypatch.setenv("TIDEGATE_PIPELINES_DIR", str(pipelines))
+    bag = DagBag(dag_folder=str(PROJECT / "dags"))
+    assert sorted(bag.dags) == [f"shop__{kind}" for kind in KINDS]
+    (failing,) = bag.import_errors
+    assert Path(failing).name == "tidegate_pipeline_errors.py"
+    assert "unknown key" in bag.import_errors[failing]

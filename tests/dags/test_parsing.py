@@ -1,0 +1,75 @@
+"""Parsing is YAML and nothing else, for as many pipelines as one likes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.dags.conftest import PROJECT, PipelineFile
+
+PIPELINES = 50
+LIMIT_SECONDS = 2.0
+HEAVY = ("pyspark", "pyiceberg", "pyarrow", "pandas", "psycopg", "psycopg2", "great_expectations")
+
+# Airflow itself takes seconds to import; the Dag processor has it loaded when it parses.
+PROBE = """
+import json, runpy, sys, time
+import airflow.dag_processing.dagbag, airflow.models, airflow.sdk
+before = set(sys.modules)
+began = time.process_time()
+made = runpy.run_path(sys.argv[1])
+seconds = time.process_time() - began
+dags = [name for name in made if "__" in name and not name.startswith("__")]
+new = {name.partition(".")[0] for name in set(sys.modules) - before}
+print(json.dumps({"seconds": seconds, "dags": len(dags), "new": sorted(new)}))
+"""
+
+
+def test_fifty_pipelines_parse_in_two_seconds_without_heavy_imports(
+    pipelines: Path, pipeline_file: PipelineFile
+) -> None:
+    for number in range(PIPELINES):
+        pipeline_file(f"shop_{number}")
+    done = subprocess.run(
+        [sys.executable, "-c", PROBE, str(PROJECT / "dags" / "tidegate_pipelines.py")],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={
+            **os.environ,
+            "TIDEGATE_PIPELINES_DIR": str(pipelines),
+            "PYTHONPATH": str(PROJECT / "include"),
+            "PYTHONWARNINGS": "ignore",
+        },
+    )
+    seen = json.loads(done.stdout.splitlines()[-1])
+    assert seen["dags"] == 4 * PIPELINES
+    assert not set(HEAVY) & set(seen["new"])
+    # CPU time, so that a busy machine does not fail it.
+    assert seen["seconds"] < LIMIT_SECONDS
+
+
+def test_the_factory_opens_no_connection(pipelines: Path, pipeline_file: PipelineFile) -> None:
+    """A source, a catalog and a connection that do not exist disturb nobody at parse time."""
+    pipeline_file("shop", source="  connection_id: nowhere\n")
+    platform = pipelines.parent / "platform.yaml"
+    platform.write_text("lake: {catalog: {type: rest, uri: 'http://127.0.0.1:1'}}\n")
+    probe = (
+        "import socket, sys\n"
+        "def refuse(*_): raise AssertionError('a socket at parse time')\n"
+        "import airflow.sdk\n"
+        "socket.socket.connect = refuse\n"
+        "from tidegate.airflow.factory import build_dags\n"
+        "print(len(build_dags(sys.argv[1], sys.argv[2])))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", probe, str(pipelines), str(platform)],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(PROJECT / "include"), "PYTHONWARNINGS": "ignore"},
+    )
+    assert done.stdout.split()[-1] == "4"
