@@ -15,13 +15,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import deque
 from pathlib import Path
 
 from tidegate.lake.jars import JARS
 
 PROBE = "--probe"
-KEPT_LINES = 30
+TELLING = re.compile(r"exception|error|unresolved|not found|denied", re.IGNORECASE)
 
 
 def main() -> int:
@@ -38,15 +37,15 @@ def main() -> int:
 def fetch(files: Path | None) -> int:
     note(f"fetching {len(JARS)} Maven artifacts and starting Spark once (60 MB the first time)")
     started = time.monotonic()
-    tail: deque[str] = deque(maxlen=KEPT_LINES)
+    lines: list[str] = []
     with tempfile.TemporaryDirectory() as folder:
         found = Path(folder) / "found.json"
-        code = run([sys.executable, __file__, PROBE, str(found)], tail)
+        code = run([sys.executable, __file__, PROBE, str(found)], lines)
         answer = json.loads(found.read_text()) if code == 0 else None
     if answer is None:
-        sys.stderr.writelines(tail)
+        sys.stderr.writelines([line for line in lines if TELLING.search(line)][:12])
         sys.stderr.write(
-            "\nThe jars could not be fetched, or Spark did not start (its last lines are above).\n"
+            "\nThe jars could not be fetched, or Spark did not start; what it said is above.\n"
             "  no network to a Maven repository?  set spark.jars.ivySettings in\n"
             "  $SPARK_CONF_DIR/spark-defaults.conf to one you can reach, then run the same again\n"
         )
@@ -58,13 +57,13 @@ def fetch(files: Path | None) -> int:
     return 0
 
 
-def run(command: list[str], tail: deque[str]) -> int:
+def run(command: list[str], lines: list[str]) -> int:
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
     ) as process:
         for line in process.stdout or ():
-            tail.append(line)
+            lines.append(line)
             artifact = re.search(r"downloading \S*/([^/\s]+\.jar)", line)
             if artifact:
                 note(f"fetching {artifact[1]}")

@@ -95,23 +95,32 @@ install_packages() {
         note "$count packages are in place"
         return
     fi
+    # Certificates of the machine, so that a company's own authority is trusted by uv as by pip.
+    export UV_SYSTEM_CERTS=${UV_SYSTEM_CERTS:-true}
     if has_uv uv; then
         uv=uv
     elif $VENV/bin/python -m pip install --quiet uv >/dev/null 2>&1; then
         uv=$VENV/bin/uv
     fi
     note "installing $count packages from $LOCK (1.2 GB; about a minute with uv, a few with pip)"
-    if [ -n "$uv" ]; then
-        $uv pip install --python $VENV/bin/python -r $LOCK 2>&1 | progress "$count"
+    if [ -n "$uv" ] && install_with_uv "$uv" "$count"; then
         $uv pip install --quiet --python $VENV/bin/python --no-deps -e .
     else
+        [ -n "$uv" ] && note "uv could not; trying pip"
+        $VENV/bin/python -m pip --version >/dev/null 2>&1 || $VENV/bin/python -m ensurepip --upgrade >/dev/null
         $VENV/bin/python -m pip install --progress-bar off -r $LOCK 2>&1 | progress "$count"
         $VENV/bin/python -m pip install --quiet --no-deps -e .
     fi
     stamp packages "$wanted"
 }
 
+install_with_uv() {
+    local command=("$1" pip install --python $VENV/bin/python -r $LOCK)
+    if [ -t 2 ]; then "${command[@]}"; else "${command[@]}" 2>&1 | progress "$2"; fi
+}
+
 # uv and pip name each package once; show how far that is, and every line that is not routine.
+# (On a terminal uv draws bars of its own.)
 progress() {
     awk -v total="$1" '
         /^(Collecting|Downloading|Building|Requirement already)/ {
