@@ -7,11 +7,13 @@ the same configuration starts the JVM.
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from typing import Final
 
 from pyspark.errors import PySparkRuntimeError
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from tidegate.config.pipeline import PipelineConfig
@@ -47,6 +49,9 @@ _DEFAULTS: Final[dict[str, str]] = {
     "spark.driver.host": "127.0.0.1",
     "spark.sql.catalogImplementation": "in-memory",
 }
+
+_QUOTING_LOGGERS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+"""PySpark logs every exception's message by itself, the value of a failed cast included (I9)."""
 
 _LOCAL_ONLY: Final = frozenset({"spark.driver.host"})
 
@@ -117,6 +122,8 @@ def _adopt(session: SparkSession, conf: dict[str, str]) -> SparkSession:
 
 
 def _checked(session: SparkSession) -> SparkSession:
+    for name in _QUOTING_LOGGERS:
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
     if "IcebergSparkSessionExtensions" not in (session.conf.get(EXTENSIONS, "") or ""):
         raise SetupError(
             "spark.no_iceberg",
