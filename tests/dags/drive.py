@@ -1,6 +1,6 @@
 """Run one Dag of a folder from begin to end in this process, as ``airflow dags test`` does.
 
-``python -m tests.dags.drive <dag_id> [<conf as JSON>]``; the last line is JSON: the run's state, and
+``python -m tests.dags.drive <dag_id> [<conf as JSON>]``; the last line is JSON: the run's state and
 the state of each task instance.
 """
 

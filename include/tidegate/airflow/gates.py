@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tidegate.config.loader import load_pipeline, load_platform
+
+if TYPE_CHECKING:
+    from tidegate.lake.gate import TableGate
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,22 +30,22 @@ def read_gates(
 
     pipeline = load_pipeline(pipeline_file, resolve_secrets=False)
     platform = load_platform(platform_file)
-    gate = Gate(open_catalog(platform, pipeline), pipeline, platform.gate)
     wanted = list(pipeline.source.tables if tables is None else tables)
-    states = gate.states(wanted)
-    views = {}
-    for table in wanted:
-        state = states[table]
-        why = ", ".join(
-            part
-            for part in (
-                f"run {state.run}" if state.run else "",
-                f"since {state.since}" if state.since else "",
-                f"by {state.actor}" if state.actor else "",
-                state.reason or "",
-            )
-            if part
-        )
-        text = f"{table}: {state.state.value}" + (f" ({why})" if why else "")
-        views[table] = GateView(state.state is GateState.OPEN, text)
-    return views
+    with closing(open_catalog(platform, pipeline)) as catalog:
+        states = Gate(catalog, pipeline, platform.gate).states(wanted)
+    return {
+        table: GateView(state.state is GateState.OPEN, _words(table, state))
+        for table, state in states.items()
+    }
+
+
+def _words(table: str, gate: TableGate) -> str:
+    """``public.orders: sweeping (run r1, since 12:00:00, by ann, nightly)``"""
+    facts = (
+        gate.run and f"run {gate.run}",
+        gate.since and f"since {gate.since:%Y-%m-%d %H:%M:%S}",
+        gate.actor and f"by {gate.actor}",
+        gate.reason,
+    )
+    why = ", ".join(fact for fact in facts if fact)
+    return f"{table}: {gate.state.value}" + (f" ({why})" if why else "")
