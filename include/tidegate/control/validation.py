@@ -83,14 +83,15 @@ def _source_findings(pipeline: PipelineConfig, platform: PlatformConfig) -> list
 
     source = open_source(pipeline, platform)
     try:
+        source.open()
         report = source.validate()
     finally:
         source.close()
     return [
         Finding(
             code=problem.code,
-            severity=str(problem.severity),
-            table=str(problem.table) if problem.table is not None else None,
+            severity=problem.severity.value,
+            table=problem.table,
             message=problem.message,
             fix=problem.fix_sql,
         )

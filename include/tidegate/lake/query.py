@@ -45,13 +45,13 @@ def query(
     """
     _check_columns(table, columns)
     snapshot = _snapshot(table, snapshot_id, as_of)
-    scan = table.scan(
-        row_filter=ALWAYS_TRUE if where is None else where,
-        selected_fields=tuple(columns) or ("*",),
-        snapshot_id=snapshot.snapshot_id if snapshot else None,
-        limit=limit,
-    )
     try:
+        scan = table.scan(
+            row_filter=ALWAYS_TRUE if where is None else where,  # text is parsed right here
+            selected_fields=tuple(columns) or ("*",),
+            snapshot_id=snapshot.snapshot_id if snapshot else None,
+            limit=limit,
+        )
         rows = scan.to_arrow()
     except (ParseException, ValueError) as error:
         if where is None:

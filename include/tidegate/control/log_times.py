@@ -1,0 +1,63 @@
+"""When the change log reached which position, from its snapshots' summaries."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from pyiceberg.catalog import Catalog
+
+from tidegate.config.pipeline import PipelineConfig
+from tidegate.envelope.position import Position
+from tidegate.lake.catalog import load
+from tidegate.lake.change_log import ChangeLog
+from tidegate.lake.positions import ancestors, summary
+from tidegate.names import CAPTURED_THROUGH
+
+
+@dataclass(frozen=True, slots=True)
+class LogTimes:
+    """``places`` and ``times`` go together, oldest first, all of the head's epoch."""
+
+    head: Position | None  # None: not deployed
+    head_at: datetime | None
+    places: tuple[str, ...]
+    times: tuple[datetime, ...]
+
+    @classmethod
+    def read(cls, catalog: Catalog, pipeline: PipelineConfig) -> LogTimes:
+        """From metadata only; no row is read."""
+        log = ChangeLog(catalog, pipeline)
+        table = load(catalog, log.identifier)
+        if table is None or table.current_snapshot() is None:
+            return cls(None, None, (), ())
+        head = log.head_of(table).captured_through
+        seen: list[tuple[str, datetime]] = []
+        for snapshot in ancestors(table.metadata):
+            text = summary(snapshot).get(CAPTURED_THROUGH)
+            position = Position.parse(text) if text else None
+            if position is not None and position.epoch == head.epoch:
+                moment = datetime.fromtimestamp(snapshot.timestamp_ms / 1000, UTC)
+                seen.append((position.place, moment))
+        seen.reverse()
+        places, times = [place for place, _ in seen], [moment for _, moment in seen]
+        return cls(head, times[-1] if times else None, tuple(places), tuple(times))
+
+    def seconds_behind(
+        self, position: Position | None, now: datetime | None = None
+    ) -> float | None:
+        """How long ago the log moved on from ``position``; 0 for a table that has all of it.
+
+        A table stands at what the log held until its next commit: that commit's time is when the
+        table fell behind.
+        """
+        if self.head is None or position is None or position.epoch != self.head.epoch:
+            return None
+        if position.place >= self.head.place:
+            return 0.0
+        following = bisect_right(self.places, position.place)
+        if following >= len(self.times):
+            return None
+        moment = now or datetime.now(UTC)
+        return max(0.0, (moment - self.times[following]).total_seconds())

@@ -1,0 +1,137 @@
+"""Where a pipeline stands: the lake's own records, and the source's if it is asked."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.table import Table
+
+from tidegate.config.pipeline import LakeTarget, PipelineConfig
+from tidegate.config.platform import PlatformConfig
+from tidegate.control.gates import gate_status
+from tidegate.control.lakehouse import row_count
+from tidegate.control.log_times import LogTimes
+from tidegate.control.records import (
+    PipelineLag,
+    PipelineStatus,
+    TableLag,
+    TableStatus,
+)
+from tidegate.control.source import look_at_source
+from tidegate.envelope.position import Position
+from tidegate.errors import TidegateError
+from tidegate.lake import positions
+from tidegate.lake.catalog import load, open_catalog
+from tidegate.lake.gate import Gate, TableGate
+from tidegate.lake.reports import Reports
+
+_SHOWN_KINDS: Final = frozenset({"apply", "sweep"})
+_REPORTS_READ: Final = 500
+"""Newest reports looked through for each table's last apply and sweep."""
+
+
+def status(
+    pipeline: PipelineConfig, platform: PlatformConfig, *, ask_source: bool = True
+) -> PipelineStatus:
+    """Everything ``tidegate status`` shows. Reads metadata only."""
+    catalog = open_catalog(platform, pipeline)
+    times = LogTimes.read(catalog, pipeline)
+    source, current = None, None
+    if ask_source:
+        epoch = times.head.epoch if times.head else None
+        source, current = look_at_source(pipeline, platform, epoch)
+    gates = Gate(catalog, pipeline, platform.gate).states(pipeline.source.tables)
+    last = _last_reports(Reports(catalog, pipeline))
+    return PipelineStatus(
+        pipeline_id=pipeline.pipeline_id,
+        deployed=times.head is not None,
+        captured_through=str(times.head) if times.head else None,
+        captured_at=times.head_at,
+        capture_lag_bytes=_bytes_between(times.head, current),
+        source=source,
+        tables=tuple(
+            _table(catalog, target, gates[target.source], times, last)
+            for target in pipeline.targets
+        ),
+    )
+
+
+def lag(
+    pipeline: PipelineConfig, platform: PlatformConfig, *, ask_source: bool = True
+) -> PipelineLag:
+    """How far behind; a part of :func:`status`."""
+    now = status(pipeline, platform, ask_source=ask_source)
+    return PipelineLag(
+        pipeline_id=now.pipeline_id,
+        capture_bytes=now.capture_lag_bytes,
+        retained_bytes=now.source.retained_bytes if now.source else None,
+        tables=tuple(
+            TableLag(table.table, table.gate.state, table.lag_bytes, table.lag_seconds)
+            for table in now.tables
+        ),
+    )
+
+
+def _table(
+    catalog: Catalog,
+    target: LakeTarget,
+    gate: TableGate,
+    times: LogTimes,
+    last: dict[tuple[str, str], dict[str, Any]],
+) -> TableStatus:
+    table = load(catalog, target.identifier)
+    position, needs = _position(table, times)
+    snapshot = table.current_snapshot() if table is not None else None
+    return TableStatus(
+        table=target.source,
+        lake_table=".".join(target.identifier),
+        write_mode=target.write_mode.value,
+        gate=gate_status(target.source, gate),
+        exists=table is not None,
+        position=str(position) if position else None,
+        lag_bytes=_bytes_between(position, times.head),
+        lag_seconds=times.seconds_behind(position),
+        snapshot_id=snapshot.snapshot_id if snapshot else None,
+        snapshot_at=datetime.fromtimestamp(snapshot.timestamp_ms / 1000, UTC) if snapshot else None,
+        rows=row_count(positions.summary(snapshot)) if snapshot else None,
+        needs=needs,
+        last_apply=last.get(("apply", target.source)),
+        last_sweep=last.get(("sweep", target.source)),
+    )
+
+
+def _position(table: Table | None, times: LogTimes) -> tuple[Position | None, str | None]:
+    """Where a table stands, and what it needs before changes flow."""
+    if times.head is None:
+        return None, "deploy"
+    if table is None:
+        return None, "a first sweep"
+    try:
+        position = positions.applied(table)
+    except TidegateError as error:
+        return None, f"{error.message}: {error.hint}"
+    if position is None:
+        return None, "a first sweep"
+    if position.epoch != times.head.epoch:
+        return position, "a sweep: the source's log began anew"
+    return position, None
+
+
+def _bytes_between(low: Position | None, high: Position | None) -> int | None:
+    """Log bytes from ``low`` to ``high``; None where that means nothing."""
+    if low is None or high is None or low.epoch != high.epoch:
+        return None
+    return max(0, high.lsn - low.lsn)
+
+
+def _last_reports(reports: Reports) -> dict[tuple[str, str], dict[str, Any]]:
+    """The newest entry per kind and table."""
+    last: dict[tuple[str, str], dict[str, Any]] = {}
+    for report in reports.recent(limit=_REPORTS_READ):
+        if report.kind in _SHOWN_KINDS:
+            for entry in report.body.get("tables") or ():
+                key = (report.kind, str(entry.get("table")))
+                last.setdefault(key, {"run": report.run, "at": report.at, **entry})
+    return last
