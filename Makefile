@@ -59,7 +59,7 @@ bench: setup ## Measure, write benchmarks/results/*.json and the table in docs/r
 
 .PHONY: docs
 docs: setup ## Generate the reference pages from the code
-	@$(ENV) && $(PY) -m scripts.docs
+	@$(ENV) && $(PY) docs/generate.py
 
 .PHONY: lock
 lock: ## Compile requirements*.lock (ARGS=--upgrade to move versions)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, Final
 
 import httpx
 
 from tidegate.errors import RetriableError
 
+RETURN_VALUE: Final = "return_value"
 FINAL_STATES: Final = frozenset({"success", "failed"})
 _HEALTH: Final = {
     "metadatabase": "api-server",
@@ -17,6 +18,20 @@ _HEALTH: Final = {
     "triggerer": "triggerer",
     "dag_processor": "dag-processor",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One task instance; a mapped one is labelled ``task[index]``."""
+
+    label: str
+    state: str
+
+    @classmethod
+    def of(cls, entry: dict[str, Any]) -> Task:
+        index = entry.get("map_index", -1)
+        label = entry["task_id"] if index < 0 else f"{entry['task_id']}[{index}]"
+        return cls(label, entry["state"] or "none")
 
 
 class AirflowApi:
@@ -65,35 +80,19 @@ class AirflowApi:
     def state(self, dag_id: str, run_id: str) -> str:
         return str(self._get(f"/api/v2/dags/{dag_id}/dagRuns/{run_id}")["state"])
 
-    def tasks(self, dag_id: str, run_id: str) -> dict[str, str]:
-        """State per task, mapped ones as ``task[index]``."""
+    def tasks(self, dag_id: str, run_id: str) -> list[Task]:
         path = f"/api/v2/dags/{dag_id}/dagRuns/{run_id}/taskInstances"
-        return {_label(task): task["state"] or "none" for task in self._get(path)["task_instances"]}
+        return [Task.of(entry) for entry in self._get(path, limit=100)["task_instances"]]
 
-    def follow(
-        self, dag_id: str, run_id: str, seconds: float, meanwhile: Callable[[], None] | None = None
-    ) -> Iterator[tuple[str, str]]:
-        """Yield (task, state) at every change until the run ends; the last one is the run's own."""
-        deadline = time.monotonic() + seconds
-        seen: dict[str, str] = {}
-        while True:
-            state = self.state(dag_id, run_id)  # before the tasks: a final state means theirs are
-            for task, now in self.tasks(dag_id, run_id).items():
-                if seen.get(task) != now:
-                    seen[task] = now
-                    yield task, now
-            if state in FINAL_STATES:
-                yield dag_id, state
-                return
-            if time.monotonic() > deadline:
-                raise RetriableError(
-                    "demo.too_slow",
-                    f"{dag_id} did not end within {seconds:.0f} s",
-                    hint="open the run in the Airflow UI (make up) and read its task logs",
-                )
-            if meanwhile:
-                meanwhile()
-            time.sleep(0.5)  # polling the API server
+    def returned(self, dag_id: str, run_id: str, label: str) -> Any:
+        """A task's return value; None where it has none."""
+        task, _, index = label.rstrip("]").partition("[")
+        path = f"/api/v2/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task}/xcomEntries"
+        entries = self._get(path, map_index=index or -1)["xcom_entries"]
+        if not any(entry["key"] == RETURN_VALUE for entry in entries):
+            return None
+        query = {"map_index": index or -1, "deserialize": True}
+        return self._get(f"{path}/{RETURN_VALUE}", **query)["value"]
 
     def _get(self, path: str, **params: Any) -> dict[str, Any]:
         return self._call("GET", path, params=params)
@@ -111,8 +110,3 @@ class AirflowApi:
             )
         answer_body: dict[str, Any] = response.json()
         return answer_body
-
-
-def _label(task: dict[str, Any]) -> str:
-    index = task.get("map_index", -1)
-    return str(task["task_id"]) if index < 0 else f"{task['task_id']}[{index}]"

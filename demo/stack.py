@@ -56,6 +56,13 @@ class Stack:
         return f"http://127.0.0.1:{self.settings['airflow_port']}"
 
     @property
+    def psql(self) -> str:
+        """How to look into the shop by hand."""
+        client = self.server.bin / "psql"
+        where = f"-h 127.0.0.1 -p {self.server.port} -U {shop.OWNER} {shop.DATABASE}"
+        return f"PGPASSWORD={PASSWORD} {client} {where}"
+
+    @property
     def env(self) -> dict[str, str]:
         """What every process of the stack sees beside the caller's environment."""
         return {
@@ -153,13 +160,18 @@ def wipe() -> None:
             shutil.rmtree(directory)
 
 
+def running() -> list[str]:
+    """Processes of an earlier start that still live."""
+    return sorted(Processes(places.STATE_FILE, places.LOGS).running())
+
+
 def refuse_second() -> None:
     """One stack at a time: two would write the same files."""
-    running = Processes(places.STATE_FILE, places.LOGS).running()
-    if running:
+    names = running()
+    if names:
         raise SetupError(
             "demo.running",
-            f"a stack of this checkout is running already: {', '.join(sorted(running))}",
+            f"a stack of this checkout is running already: {', '.join(names)}",
             hint="make down stops it",
         )
 
@@ -180,7 +192,7 @@ def _settings() -> dict[str, Any]:
     """Ports stay the same from one start to the next where they are still free."""
     file = places.SETTINGS_FILE
     known = json.loads(file.read_text()) if file.exists() else {}
-    if Processes(places.STATE_FILE, places.LOGS).running():
+    if running():
         return dict(known)
     settings = {
         "airflow_port": places.port(known.get("airflow_port", places.AIRFLOW_PORT)),

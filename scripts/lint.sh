@@ -25,4 +25,5 @@ check "ruff check" .venv/bin/ruff check --quiet "${folders[@]}"
 check "ruff format" .venv/bin/ruff format --check --quiet "${folders[@]}"
 check "mypy" .venv/bin/mypy
 check "import contracts" .venv/bin/lint-imports
+check "generated reference" .venv/bin/python docs/generate.py --check
 exit $failed

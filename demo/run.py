@@ -1,0 +1,134 @@
+"""``make demo``: the whole story, told while it happens."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import Final
+
+from demo import places, shop, stack
+from demo.report import Report, print_report
+from demo.runs import Run, Runs
+from demo.story import Story
+from demo.up import DAGS, deploy
+from tidegate.config.loader import load_pipeline, load_platform
+from tidegate.control import gates
+from tidegate.errors import FatalError, RetriableError
+
+STEPS: Final = 9
+SWEPT_AGAIN: Final = "public.orders"
+WRITER_PER_SECOND: Final = 40.0
+GATE_SECONDS: Final = 120.0
+
+
+def run(*, keep: bool) -> int:
+    """Exit code 0 only if source and lake are proven equal."""
+    stack.refuse_second()
+    stack.wipe()
+    story = Story(STEPS)
+    own = stack.Stack(story.say)
+    os.environ.update(own.env)
+    with stack.stopped_afterwards(own, keep=keep):
+        report = Demo(own, story).play()
+        report.kept = keep
+        print_report(report)
+        if not keep:
+            story.console.print("\nstopping the stack …")
+    return 0 if report.equal else 1
+
+
+class Demo:
+    """Nine steps."""
+
+    def __init__(self, own: stack.Stack, story: Story) -> None:
+        self._stack = own
+        self._story = story
+
+    def play(self) -> Report:
+        story = self._story
+        with story.step("start PostgreSQL with the shop, and Airflow"):
+            rows = self._stack.start()
+            self._stack.api.wait_for_dags({dag(kind) for kind in DAGS})
+            self._runs = Runs(self._stack.api, story)
+        with story.step("deploy the pipeline: publication, slot, control tables"):
+            deploy(self._stack, story)
+        with story.step(f"sweep all {len(shop.TABLES)} tables for the first time"):
+            self._runs.watch([self._runs.trigger(dag("sweep"))])
+        with story.step("a writer changes the source; capture and apply its changes"):
+            self._stack.start_writer(WRITER_PER_SECOND)
+            story.say(f"writer at {WRITER_PER_SECOND:.0f} transactions a second")
+            self._wait_for_changes()
+            self._runs.watch([self._runs.trigger(dag("changes"))])
+        with story.step(f"sweep {SWEPT_AGAIN} again while the writer goes on"):
+            self._sweep_behind_the_gate()
+        with story.step("stop the writer, drain the log"):
+            written = self._stack.stop_writer()
+            story.say("writer: " + ", ".join(f"{n:,} {kind}" for kind, n in written.items()))
+            self._runs.watch([self._runs.trigger(dag("changes"))])
+        with story.step("maintenance: compact, expire"):
+            self._runs.watch([self._runs.trigger(dag("maintenance"))])
+        with story.step("verify: source against lake, row by row, at one position"):
+            verified = self._runs.trigger(dag("verify"))
+            self._verify(verified)
+        with story.step("report"):
+            return Report.collect(self._stack, story, self._runs.done, rows, written, verified)
+
+    def _wait_for_changes(self) -> None:
+        """Until the writer has written its first transactions."""
+        stats = places.HOME / "writer.json"
+        deadline = time.monotonic() + 30
+        while not stats.exists():
+            if time.monotonic() > deadline:
+                raise RetriableError(
+                    "demo.writer", "the writer wrote nothing", hint=f"see {places.LOGS}/writer.log"
+                )
+            time.sleep(0.2)  # polling another process
+
+    def _sweep_behind_the_gate(self) -> None:
+        watch = GateWatch(self._story)
+        swept = self._runs.trigger(dag("sweep"), {"tables": [SWEPT_AGAIN]})
+        watch.until_closed()
+        changes = self._runs.trigger(dag("changes"))
+        self._runs.watch([swept, changes], watch.look)
+
+    def _verify(self, verified: Run) -> None:
+        try:
+            self._runs.watch([verified])
+        except FatalError:
+            if not verified.results:  # a red report is the verdict's to tell
+                raise
+
+
+class GateWatch:
+    """Says when the gate of the table swept again changes."""
+
+    def __init__(self, story: Story) -> None:
+        self._story = story
+        self._state = ""
+        self._pipeline = load_pipeline(places.PIPELINE_FILE)
+        self._platform = load_platform(places.PLATFORM_FILE)
+
+    def look(self) -> None:
+        (gate,) = gates.show(self._pipeline, self._platform, [SWEPT_AGAIN]).gates
+        if gate.state != self._state:
+            self._state = gate.state
+            self._story.say(f"gate of {SWEPT_AGAIN}: {gate.state}", "bold cyan")
+
+    def until_closed(self) -> None:
+        deadline = time.monotonic() + GATE_SECONDS
+        while self._state != "sweeping":
+            self.look()
+            if time.monotonic() > deadline:
+                raise RetriableError(
+                    "demo.gate", "the sweep did not close its gate", hint="see the run in Airflow"
+                )
+            time.sleep(0.3)  # polling the gate journal
+
+
+def dag(kind: str) -> str:
+    return f"{places.PIPELINE_ID}__{kind}"
+
+
+if __name__ == "__main__":
+    sys.exit(run(keep=False))

@@ -1,0 +1,97 @@
+"""Dag runs, triggered and watched together, told as they go."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from demo.airflow_api import FINAL_STATES, AirflowApi
+from demo.story import Story
+from tidegate.errors import FatalError, RetriableError
+from tidegate.jobs.lines import table_line
+
+RUN_SECONDS: Final = 300.0
+_TOLD: Final = frozenset({"running", "deferred", "success", "failed", "up_for_retry", "skipped"})
+_BOOKKEEPING: Final = ("failed_tables", "report")
+
+
+@dataclass
+class Run:
+    """One Dag run and what its tasks handed back."""
+
+    dag_id: str
+    run_id: str
+    seen: dict[str, str] = field(default_factory=dict)
+    state: str = "queued"
+    results: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+
+class Runs:
+    """Triggers and watches; the demo's hands on Airflow."""
+
+    def __init__(self, api: AirflowApi, story: Story) -> None:
+        self._api = api
+        self._story = story
+        self.done: list[Run] = []
+
+    def trigger(self, dag_id: str, conf: dict[str, Any] | None = None) -> Run:
+        run = Run(dag_id, self._api.trigger(dag_id, conf))
+        self._story.say(f"{dag_id} triggered")
+        return run
+
+    def watch(self, runs: Sequence[Run], meanwhile: Callable[[], None] | None = None) -> None:
+        """Until all have ended; a run that failed ends the demo."""
+        deadline = time.monotonic() + RUN_SECONDS
+        waiting = list(runs)
+        while waiting:
+            for run in waiting:
+                self._look(run)
+            waiting = [run for run in waiting if run.state not in FINAL_STATES]
+            if meanwhile:
+                meanwhile()
+            if waiting and time.monotonic() > deadline:
+                raise RetriableError(
+                    "demo.too_slow",
+                    f"{waiting[0].dag_id} did not end within {RUN_SECONDS:.0f} s",
+                    hint="make up, then read the run's task logs in the Airflow UI",
+                )
+            if waiting:
+                time.sleep(0.5)  # polling the API server
+        self.done += runs
+        for run in runs:
+            if run.state != "success":
+                raise self._failure(run)
+
+    def _look(self, run: Run) -> None:
+        state = self._api.state(run.dag_id, run.run_id)  # first: a final one means theirs are too
+        for task in self._api.tasks(run.dag_id, run.run_id):
+            if run.seen.get(task.label) != task.state:
+                run.seen[task.label] = task.state
+                self._tell(run, task.label, task.state)
+                if task.state == "success":
+                    self._collect(run, task.label)
+        run.state = state
+
+    def _tell(self, run: Run, label: str, state: str) -> None:
+        if state not in _TOLD or label.startswith(_BOOKKEEPING):
+            return
+        style = "red" if state in {"failed", "up_for_retry"} else ""
+        self._story.say(f"{run.dag_id} · {label}: {state}", style)
+
+    def _collect(self, run: Run, label: str) -> None:
+        value = self._api.returned(run.dag_id, run.run_id, label)
+        if not isinstance(value, dict) or "tables" not in value:
+            return
+        run.results[label] = value
+        for entry in value["tables"]:
+            self._story.say(f"    {table_line(entry)}", "dim")
+
+    def _failure(self, run: Run) -> FatalError:
+        failed = [label for label, state in run.seen.items() if state == "failed"]
+        return FatalError(
+            "demo.run_failed",
+            f"{run.dag_id} failed in {', '.join(failed) or 'no task'}",
+            hint="make up, then read the run's task logs in the Airflow UI",
+        )
