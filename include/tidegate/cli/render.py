@@ -21,7 +21,10 @@ FAILED = frozenset({"failed"})
 
 
 def any_failed(result: Any) -> bool:
-    """Whether one of the tables failed."""
+    """Whether one of the tables failed; a result that knows it itself is asked."""
+    known = getattr(result, "failed", None)
+    if isinstance(known, bool):
+        return known
     return any(entry.get("status") in FAILED for entry in _entries(result))
 
 
