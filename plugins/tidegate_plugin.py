@@ -1,0 +1,16 @@
+"""Mounts Tidegate's HTTP application into Airflow's API server under /tidegate."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from airflow.plugins_manager import AirflowPlugin
+
+from tidegate.api.app import create_app
+
+
+class TidegatePlugin(AirflowPlugin):
+    name = "tidegate"
+    fastapi_apps: ClassVar[list[dict[str, Any]]] = [
+        {"name": "tidegate", "app": create_app(), "url_prefix": "/tidegate"}
+    ]
