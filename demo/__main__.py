@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 
 from demo import up
@@ -19,6 +20,7 @@ def main() -> int:
     start.add_argument("--writer", action="store_true", help="with a source that keeps changing")
     verbs.add_parser("down", help="stop what was started")
     arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # stop the stack, as Ctrl-C does
     try:
         if arguments.verb == "run":
             return run(keep=arguments.keep)
