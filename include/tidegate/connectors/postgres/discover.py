@@ -1,0 +1,149 @@
+"""A table's columns and key as the log will send them, read from the catalog."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from tidegate.connectors.postgres.connection import Connection
+from tidegate.connectors.postgres.type_catalog import TypeCatalog
+from tidegate.errors import ConfigError
+from tidegate.names import TableId
+from tidegate.schema.table import Column, TableSchema
+
+_GENERATED_SINCE: Final = 180000  # publish_generated_columns
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """A live column."""
+
+    number: int
+    name: str
+    type: int
+    typmod: int
+    not_null: bool
+    dimensions: int
+    generated: str  # '' | s | v
+    printed: str  # format_type
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A live table: its columns in attribute order, and what identifies its rows."""
+
+    oid: int
+    table: TableId
+    kind: str  # relkind
+    identity: str  # relreplident: d i f n
+    attributes: tuple[Attribute, ...]
+    primary_key: tuple[str, ...]  # in key order, without INCLUDE columns; empty if unusable
+    identity_key: tuple[str, ...]  # what the log sends for the old row, in index order
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The merge key: the identity the log sends; under FULL the primary key."""
+        return self.primary_key if self.identity == "f" else self.identity_key
+
+
+_RELATION_SQL: Final = """
+SELECT c.oid, c.relkind::text, c.relreplident::text
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = %s AND c.relname = %s
+"""
+
+_ATTRIBUTES_SQL: Final = """
+SELECT attnum, attname, atttypid, atttypmod, attnotnull, attndims::int, attgenerated::text,
+       pg_catalog.format_type(atttypid, atttypmod)
+FROM pg_catalog.pg_attribute
+WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped
+ORDER BY attnum
+"""
+
+_INDEXES_SQL: Final = """
+SELECT i.indisprimary AND i.indimmediate AND i.indisvalid, i.indisreplident,
+       (SELECT pg_catalog.array_agg(a.attname::text ORDER BY k.place)
+        FROM pg_catalog.unnest(i.indkey[0:i.indnkeyatts - 1]) WITH ORDINALITY AS k(number, place)
+        JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.number)
+FROM pg_catalog.pg_index i
+WHERE i.indrelid = %s AND (i.indisprimary OR i.indisreplident)
+"""
+
+_PUBLISHED_SQL: Final = """
+SELECT t.attnames::text[]
+FROM pg_catalog.pg_publication_tables t
+WHERE t.pubname = %s AND t.schemaname = %s AND t.tablename = %s
+"""
+
+
+def relation(connection: Connection, table: TableId) -> Relation | None:
+    """The table as it is now, None if there is none."""
+    row = connection.execute(_RELATION_SQL, (table.schema, table.name)).fetchone()
+    return None if row is None else relation_by_oid(connection, table, *row)
+
+
+def relation_by_oid(
+    connection: Connection, table: TableId, oid: int, kind: str, identity: str
+) -> Relation:
+    attributes = connection.execute(_ATTRIBUTES_SQL, (oid,)).fetchall()
+    primary: tuple[str, ...] = ()
+    replica: tuple[str, ...] = ()
+    for is_primary, is_identity, columns in connection.execute(_INDEXES_SQL, (oid,)).fetchall():
+        if is_primary:
+            primary = tuple(columns)
+        if is_identity:
+            replica = tuple(columns)
+    identity_key = {"d": primary, "i": replica}.get(identity, ())
+    return Relation(
+        oid, table, kind, identity, tuple(Attribute(*a) for a in attributes), primary, identity_key
+    )
+
+
+def discover(connection: Connection, table: TableId, publication: str | None) -> TableSchema:
+    """The columns ``publication`` sends for ``table``; without it, those ours would send."""
+    found = relation(connection, table)
+    if found is None:
+        raise ConfigError(
+            "source.table_missing",
+            f"table {table} does not exist",
+            hint="check source.tables; `tidegate validate` lists what is wrong",
+        )
+    return schema_of(found, published(connection, found, publication), TypeCatalog(connection))
+
+
+def published(connection: Connection, found: Relation, publication: str | None) -> frozenset[str]:
+    """Names of the columns that are sent: never generated ones unless a publication says so."""
+    plain = frozenset(a.name for a in found.attributes if not a.generated)
+    if publication is None or connection.info.server_version < 150000:
+        return plain
+    where = (publication, found.table.schema, found.table.name)
+    row = connection.execute(_PUBLISHED_SQL, where).fetchone()
+    if row is None or row[0] is None:
+        return plain
+    names = frozenset(row[0])
+    return names if connection.info.server_version >= _GENERATED_SINCE else names & plain
+
+
+def schema_of(found: Relation, sent: frozenset[str], types: TypeCatalog) -> TableSchema:
+    """The table's schema in our terms."""
+    attributes = [a for a in found.attributes if a.name in sent]
+    types.load(a.type for a in attributes)
+    places = {name: place for place, name in enumerate(found.key)}
+    complete = places.keys() <= {a.name for a in attributes}
+    return TableSchema(
+        found.table,
+        tuple(_column(a, types, places.get(a.name) if complete else None) for a in attributes),
+    )
+
+
+def _column(attribute: Attribute, types: TypeCatalog, key: int | None) -> Column:
+    mapped = types.map(attribute.type, attribute.typmod, attribute.dimensions)
+    return Column(
+        name=attribute.name,
+        source_type=attribute.printed,
+        type=mapped.type,
+        rule=mapped.rule,
+        policy=mapped.policy,
+        nullable=not attribute.not_null,
+        key=key,
+    )

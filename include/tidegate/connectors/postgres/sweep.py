@@ -1,0 +1,213 @@
+"""The cut: tables as they were at one exact position of the log (DESIGN §7.2).
+
+The position comes from a temporary logical slot, whose snapshot holds exactly the transactions that
+committed before its consistent point. A transaction that has locked the tables first adopts that
+snapshot and exports it again; then the slot goes, so that a long sweep keeps no WAL (I11).
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from tidegate.connectors.postgres import chunks as chunking
+from tidegate.connectors.postgres import discover, types
+from tidegate.connectors.postgres.connection import (
+    Connection,
+    connect,
+    connect_replication,
+    jdbc,
+    session,
+)
+from tidegate.connectors.postgres.failures import translated
+from tidegate.connectors.postgres.position import check_system
+from tidegate.connectors.postgres.replication import (
+    CommandTimeoutError,
+    NewSlot,
+    create_temporary_slot,
+    identify,
+)
+from tidegate.connectors.postgres.settings import PostgresSettings
+from tidegate.connectors.protocol import Chunk, JdbcRead
+from tidegate.envelope.position import Position, boundary
+from tidegate.errors import ConfigError, HeldError, RetriableError
+from tidegate.names import TableId
+from tidegate.schema.table import Column, TableSchema
+
+_TRANSACTION_TIMEOUT_SINCE: Final = 170000
+
+_BLOCKERS_SQL: Final = """
+SELECT pg_catalog.format('pid %s (%s, open for %s s)', pid, coalesce(usename::text, backend_type),
+                         extract(epoch FROM pg_catalog.now() - xact_start)::bigint)
+FROM pg_catalog.pg_stat_activity
+WHERE backend_xid IS NOT NULL AND pid <> pg_catalog.pg_backend_pid()
+UNION ALL
+SELECT pg_catalog.format('prepared transaction %L (since %s)', gid, prepared)
+FROM pg_catalog.pg_prepared_xacts
+LIMIT 10
+"""
+
+
+class PostgresCut:
+    """One exported snapshot, its position and the session that keeps both alive."""
+
+    def __init__(
+        self,
+        settings: PostgresSettings,
+        holder: Connection,
+        position: Position,
+        snapshot_name: str,
+        relations: dict[TableId, discover.Relation],
+    ) -> None:
+        self._settings = settings
+        self._holder = holder
+        self._relations = relations
+        self._deadline = time.monotonic() + settings.max_snapshot_seconds
+        self.position = position
+        self.snapshot_name = snapshot_name
+
+    @property
+    def jdbc(self) -> JdbcRead:
+        return jdbc(self._settings, self.snapshot_name)
+
+    def schema(self, table: TableId) -> TableSchema:
+        with self._asking("reading the schema"):
+            return discover.discover(self._holder, table, self._settings.publication)
+
+    def count(self, table: TableId) -> int:
+        with self._asking("counting rows"):
+            row = self._holder.execute(f"SELECT count(*) FROM {self._from(table)}".encode())
+            return int((row.fetchone() or (0,))[0])
+
+    def chunks(
+        self,
+        table: TableId,
+        schema: TableSchema,
+        chunk_rows: int,
+        *,
+        by_key: bool | None = None,
+        after: tuple[str, ...] | None = None,
+    ) -> list[Chunk]:
+        found = self._relation(table)
+        keyed = bool(schema.key_columns) if by_key is None else by_key
+        with self._asking("planning chunks"):
+            parts = chunking.parts(self._holder, found.oid)
+            if not keyed:
+                return chunking.by_ctid(parts, found.kind == "p", chunk_rows)
+            rows = sum(part.rows for part in parts)
+            return chunking.by_key(self._holder, self._from(table), schema, rows, chunk_rows, after)
+
+    def select_sql(
+        self, table: TableId, schema: TableSchema, predicate: Chunk | str | None = None
+    ) -> str:
+        columns = ", ".join(types.select_expression(column) for column in schema.columns)
+        source = self._from(table)
+        if isinstance(predicate, Chunk):
+            source = f"ONLY {predicate.relation}" if predicate.relation else source
+            predicate = predicate.predicate_sql
+        return f"SELECT {columns} FROM {source} WHERE {predicate or 'true'}"
+
+    def native(self, column: Column) -> bool:
+        return types.native(column)
+
+    def check(self) -> None:
+        with self._asking("keeping the cut"):
+            self._holder.execute("SELECT 1")
+
+    def _relation(self, table: TableId) -> discover.Relation:
+        return self._relations[table]
+
+    def _from(self, table: TableId) -> str:
+        return chunking.from_clause(table, self._relation(table).kind == "p")
+
+    @contextmanager
+    def _asking(self, doing: str) -> Iterator[None]:
+        if time.monotonic() > self._deadline:
+            self._holder.close()
+            raise RetriableError(
+                "sweep.snapshot_too_old",
+                f"the cut is older than {self._settings.max_snapshot_seconds:.0f} s",
+                hint="run the sweep again: it resumes; raise sweep.max_snapshot_seconds only if the"
+                " source can bear the vacuum it holds back",
+            )
+        with translated(self._settings, doing):
+            yield
+
+
+@contextmanager
+def open_cut(
+    settings: PostgresSettings, tables: tuple[TableId, ...], epoch: str
+) -> Iterator[PostgresCut]:
+    """Lock, cut, export; everything ends with the context."""
+    holder = connect(settings, "cut")
+    try:
+        with translated(settings, "locking tables for the cut"):
+            relations = _lock(holder, settings, tables)
+        slot, snapshot_name = _cut(settings, holder, epoch)
+        position = boundary(epoch, slot.consistent_point)
+        yield PostgresCut(settings, holder, position, snapshot_name, relations)
+    finally:
+        holder.close()
+
+
+def _lock(
+    holder: Connection, settings: PostgresSettings, tables: tuple[TableId, ...]
+) -> dict[TableId, discover.Relation]:
+    """ACCESS SHARE keeps TRUNCATE, rewrites and VACUUM FULL out until the read ends (STACK.md)."""
+    relations: dict[TableId, discover.Relation] = {}
+    for table in tables:
+        found = discover.relation(holder, table)
+        if found is None:
+            raise ConfigError(
+                "source.table_missing",
+                f"table {table} does not exist",
+                hint="check source.tables and `tidegate validate`",
+            )
+        relations[table] = found
+    longest = int(settings.max_snapshot_seconds * 1000)
+    guard = "idle_in_transaction_session_timeout"
+    if holder.info.server_version >= _TRANSACTION_TIMEOUT_SINCE:
+        guard = "transaction_timeout"
+    holder.execute("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+    holder.execute(f"SET LOCAL lock_timeout = {int(settings.lock_timeout_seconds * 1000)}".encode())
+    # The server ends the snapshot even if this process hangs (I11); its limit is an int of ms.
+    holder.execute(f"SET LOCAL {guard} = {min(longest, 2**31 - 1)}".encode())
+    names = ", ".join(
+        chunking.from_clause(t, relations[t].kind == "p") for t in sorted(tables, key=str)
+    )
+    holder.execute(f"LOCK TABLE {names} IN ACCESS SHARE MODE".encode())
+    return relations
+
+
+def _cut(settings: PostgresSettings, holder: Connection, epoch: str) -> tuple[NewSlot, str]:
+    exporter = connect_replication(settings, "cut")
+    try:
+        with translated(settings, "making the cut"):
+            check_system(epoch, identify(exporter).identifier, settings.tables)
+            name = f"tidegate_cut_{uuid.uuid4().hex[:12]}"
+            try:
+                slot = create_temporary_slot(exporter, name, settings.cut_timeout_seconds)
+            except CommandTimeoutError:
+                raise _held_back(settings) from None
+            # Adopted and exported again by the transaction that holds the locks: the slot, which
+            # keeps WAL and catalog rows, need not live as long as the read.
+            holder.execute(f"SET TRANSACTION SNAPSHOT '{slot.snapshot}'".encode())
+            row = holder.execute("SELECT pg_catalog.pg_export_snapshot()").fetchone()
+            return slot, str((row or ("",))[0])
+    finally:
+        exporter.close()
+
+
+def _held_back(settings: PostgresSettings) -> HeldError:
+    with session(settings, "asking who holds the cut back") as connection:
+        blockers = [row[0] for row in connection.execute(_BLOCKERS_SQL).fetchall()]
+    return HeldError(
+        "sweep.cut_held_back",
+        f"open transactions held the cut back for {settings.cut_timeout_seconds:.0f} s:"
+        f" {'; '.join(blockers) or 'they have ended meanwhile'}",
+        hint="let them end (or end them with pg_terminate_backend), then sweep again; a longer"
+        " wait is sweep.cut_timeout_seconds",
+    )
