@@ -1,0 +1,76 @@
+"""A relation message becomes a table schema.
+
+The message names columns and types but neither attribute numbers nor nullability nor the primary
+key under REPLICA IDENTITY FULL; those come from the live catalog where it still agrees.
+"""
+
+from __future__ import annotations
+
+from tidegate.connectors.postgres import discover
+from tidegate.connectors.postgres.connection import Connection
+from tidegate.connectors.postgres.discover import Attribute
+from tidegate.connectors.postgres.pgoutput import RelationColumn, RelationMessage
+from tidegate.connectors.postgres.type_catalog import TypeCatalog
+from tidegate.names import TableId
+from tidegate.schema.table import Column, TableSchema
+
+FULL = "f"
+
+
+class Relations:
+    """Describes the tables of one stream; ``None`` for those the pipeline does not take."""
+
+    def __init__(self, connection: Connection, tables: tuple[TableId, ...]) -> None:
+        self._connection = connection
+        self._tables = frozenset(tables)
+
+    def __call__(self, message: RelationMessage) -> TableSchema | None:
+        if message.table not in self._tables:
+            return None
+        live = discover.relation(self._connection, message.table)
+        attributes = {a.name: a for a in live.attributes} if live else {}
+        types = TypeCatalog(self._connection)
+        types.load(column.type_oid for column in message.columns)
+        keys = {name: place for place, name in enumerate(self._key(message, live))}
+        return TableSchema(
+            message.table,
+            tuple(
+                self._column(column, attributes.get(column.name), types, keys.get(column.name))
+                for column in message.columns
+            ),
+        )
+
+    def _key(self, message: RelationMessage, live: discover.Relation | None) -> tuple[str, ...]:
+        """What identifies a row in this log: the identity columns, in the index's order."""
+        sent = {column.name for column in message.columns}
+        known = live.key if live else ()
+        if message.replica_identity == FULL:
+            return known if sent.issuperset(known) else ()
+        flagged = tuple(column.name for column in message.columns if column.identity)
+        return known if set(known) == set(flagged) else flagged
+
+    def _column(
+        self,
+        column: RelationColumn,
+        live: Attribute | None,
+        types: TypeCatalog,
+        key: int | None,
+    ) -> Column:
+        same = live is not None and (live.type, live.typmod) == (column.type_oid, column.typmod)
+        dimensions = live.dimensions if live is not None and same else 1
+        mapped = types.map(column.type_oid, column.typmod, dimensions)
+        return Column(
+            name=column.name,
+            source_type=live.printed if live is not None and same else self._printed(column),
+            type=mapped.type,
+            rule=mapped.rule,
+            policy=mapped.policy,
+            nullable=not (live is not None and same and live.not_null),
+            key=key,
+        )
+
+    def _printed(self, column: RelationColumn) -> str:
+        row = self._connection.execute(
+            "SELECT pg_catalog.format_type(%s, %s)", (column.type_oid, column.typmod)
+        ).fetchone()
+        return str(row[0]) if row else "unknown"

@@ -1,0 +1,97 @@
+"""The replication protocol on one connection: start, receive, answer.
+
+Nothing is confirmed that was not asked for (I2): the driver underneath knows no replication, every
+status message is made here.
+"""
+
+from __future__ import annotations
+
+import select
+import struct
+import time
+from typing import Final
+
+from psycopg import pq
+
+from tidegate.connectors.postgres.connection import Connection
+from tidegate.connectors.postgres.pgoutput import POSTGRES_EPOCH_US
+from tidegate.envelope.position import format_lsn
+from tidegate.errors import RetriableError
+from tidegate.names import quote_sql
+
+_DATA: Final = ord("w")
+_HEADER: Final = 25  # w, start, end, clock
+_KEEPALIVE: Final = struct.Struct(">cQQ?")
+_STATUS: Final = struct.Struct(">cQQQQ?")
+
+
+class Wire:
+    """Messages of one START_REPLICATION. One thread at a time."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._libpq = connection.pgconn
+        self.sent_pointer = 0  # the server has decoded everything before this LSN
+        self.answers = 0  # keepalives received so far
+
+    def start(self, slot: str, publication: str, lsn: int) -> None:
+        names = publication.replace("'", "''")
+        publications = quote_sql(names) if "," in publication else names
+        command = (
+            f"START_REPLICATION SLOT {quote_sql(slot)} LOGICAL {format_lsn(lsn)}"
+            f" (proto_version '1', publication_names '{publications}')"
+        )
+        result = self._libpq.exec_(command.encode())
+        if result.status != pq.ExecStatus.COPY_BOTH:
+            raise self._failed(result.error_message.decode(errors="replace"))
+        self._libpq.nonblocking = 1
+
+    def receive(self) -> bytes | None:
+        """The next change message, or None: nothing is there right now."""
+        while True:
+            size, data = self._libpq.get_copy_data(1)
+            if size > 0:
+                if data[0] == _DATA:
+                    return bytes(data[_HEADER:])
+                _, self.sent_pointer, _, _ = _KEEPALIVE.unpack_from(data)
+                self.answers += 1
+                continue
+            if size == 0:
+                return None
+            raise self._failed(self._ending())
+
+    def wait(self, seconds: float) -> None:
+        """Until something arrives, or ``seconds`` are over."""
+        select.select([self._libpq.socket], [], [], seconds)
+        self._libpq.consume_input()
+
+    def status(self, flushed: int, *, ask: bool) -> None:
+        """Tell how far we are durably; ``ask`` for an answer with the sent pointer."""
+        clock = int(time.time() * 1_000_000) - POSTGRES_EPOCH_US
+        received = max(flushed, self.sent_pointer)
+        message = _STATUS.pack(b"r", received, flushed, flushed, clock, ask)
+        self._libpq.put_copy_data(message)
+        while self._libpq.flush():
+            select.select([], [self._libpq.socket], [], 1.0)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _ending(self) -> str:
+        result = self._libpq.get_result()
+        text = result.error_message if result is not None else b"the server ended the stream"
+        return text.decode(errors="replace")
+
+    def _failed(self, text: str) -> RetriableError:
+        reason = " ".join(text.split())
+        if "is active for PID" in reason:
+            return RetriableError(
+                "capture.slot_active",
+                f"another capture reads the replication slot: {reason}",
+                hint="only one capture runs per pipeline: wait for the other one, or end it",
+            )
+        return RetriableError(
+            "source.stream_lost",
+            f"the replication stream ended: {reason}",
+            hint="the next attempt goes on after the last durable position",
+        )
