@@ -1,0 +1,305 @@
+"""Sweep: re-read tables in full at one cut, audit them on a branch, publish (DESIGN §7).
+
+Gate → cut → per table: lease, branch, chunks, drain, audit, publish, open. Every step before the
+fast-forward leaves ``main`` as it was; a killed run leaves the gate ``sweeping`` and a branch that
+the next call goes on with. One table's failure is kept to itself.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from tidegate import faults
+from tidegate.config.pipeline import LakeTarget, PipelineConfig
+from tidegate.config.platform import PlatformConfig
+from tidegate.connectors.protocol import Cut, Source
+from tidegate.connectors.registry import open_source
+from tidegate.envelope.position import Position
+from tidegate.errors import ConfigError, Decision, HeldError, TidegateError
+from tidegate.jobs.disclosure import as_tidegate_error, describe
+from tidegate.jobs.result import plain
+from tidegate.jobs.sweep_drain import drain
+from tidegate.jobs.sweep_plan import SweepRun, check_tables, group_runs, planned
+from tidegate.lake.catalog import load, open_catalog
+from tidegate.lake.change_log import ChangeLog
+from tidegate.lake.gate import PUBLISHED, Gate, Lease
+from tidegate.lake.reports import Reports
+from tidegate.names import TableId, sweep_branch
+from tidegate.observability import log
+from tidegate.observability.progress import Progress, silent
+from tidegate.spark import expectations, publish
+from tidegate.spark.audit import failed
+from tidegate.spark.sweep import Built, Sweeper
+from tidegate.spark.sweep_state import published
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_LOG = log.get(__name__)
+ACTOR = "sweep"
+
+
+@dataclass(frozen=True, slots=True)
+class TableSweep:
+    """How one table's sweep ended."""
+
+    table: str
+    status: str  # swept | opened | failed | held | planned
+    rows: int = 0
+    chunks: int = 0
+    seconds: float = 0.0
+    rows_per_second: float = 0.0
+    position: Position | None = None
+    snapshot_id: int | None = None
+    branch: str | None = None
+    resumed: bool = False
+    adjusted: dict[str, int] = field(default_factory=dict)
+    checks: tuple[str, ...] = ()
+    error: TidegateError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SweepResult:
+    """How a sweep ended, table by table."""
+
+    run: str
+    cut: Position | None
+    seconds: float
+    tables: list[TableSweep]
+
+    @property
+    def failed(self) -> bool:
+        return any(table.error is not None for table in self.tables)
+
+
+def run_sweep(
+    spark: SparkSession,
+    pipeline: PipelineConfig,
+    platform: PlatformConfig,
+    *,
+    tables: Sequence[str | TableId] | None = None,
+    where: str | None = None,
+    run: str,
+    dry_run: bool = False,
+    resume: bool = True,
+    progress: Progress = silent,
+) -> SweepResult:
+    """Sweep ``tables`` (all by default).
+
+    With ``resume``, what a killed sweep of theirs left is gone on with; without, it starts over.
+    """
+    began = time.monotonic()
+    targets = check_tables(pipeline, tables)
+    refuse_where(where)
+    expectations.check(pipeline)
+    source = open_source(pipeline, platform)
+    try:
+        job = _Sweep(spark, pipeline, platform, source, progress)
+        if dry_run:
+            rows = [TableSweep(**plan) for plan in planned(source, job.epoch, targets, platform)]
+            return SweepResult(run, rows[0].position, time.monotonic() - began, rows)
+        cut, results = job.sweep(targets, run, resume=resume)
+    finally:
+        source.close()
+    result = SweepResult(run, cut, round(time.monotonic() - began, 3), results)
+    job.report(result)
+    return result
+
+
+def refuse_where(where: str | None) -> None:
+    """Partial sweeps are not built yet; a full one instead would surprise."""
+    if where is not None:
+        raise ConfigError(
+            "sweep.where",
+            "sweeps of a key range are not available yet",
+            hint="sweep the whole table; readers keep the old rows until it is published",
+        )
+
+
+def abandon_sweep(
+    spark: SparkSession,
+    pipeline: PipelineConfig,
+    platform: PlatformConfig,
+    *,
+    tables: Sequence[str | TableId] | None = None,
+    actor: str,
+    reason: str,
+) -> tuple[str, ...]:
+    """Give up the sweeps of ``tables``: drop their branches, open their gates."""
+    catalog = open_catalog(platform, pipeline)
+    gate = Gate(catalog, pipeline, platform.gate)
+    targets = {target.source: target for target in check_tables(pipeline, tables)}
+    runs = {name: state.run for name, state in gate.states(targets).items()}
+    # The gate first: from here on the old process, should it live, cannot publish (I4).
+    ended = gate.abandon(list(targets), actor, reason)
+    for name in ended:
+        target, run = targets[name], runs[name]
+        if run is not None and load(catalog, target.identifier) is not None:
+            publish.drop_branch(spark, target.identifier, sweep_branch(run))
+    return ended
+
+
+class _Sweep:
+    """One call of :func:`run_sweep`."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        pipeline: PipelineConfig,
+        platform: PlatformConfig,
+        source: Source,
+        progress: Progress,
+    ) -> None:
+        self.spark = spark
+        self.pipeline = pipeline
+        self.platform = platform
+        self.source = source
+        self.progress = progress
+        self.catalog = open_catalog(platform, pipeline)
+        self.gate = Gate(self.catalog, pipeline, platform.gate)
+        self.log = ChangeLog(self.catalog, pipeline)
+        self.epoch = self.log.head().captured_through.epoch
+
+    def sweep(
+        self, targets: Sequence[LakeTarget], run: str, *, resume: bool
+    ) -> tuple[Position, list[TableSweep]]:
+        runs = group_runs(self.gate, targets, run)
+        for group in runs:
+            self.progress(f"gate {group.run}", 0, len(group.targets), "tables")
+            self.gate.begin_sweep(group.run, group.names, ACTOR, reason=f"sweep {group.run}")
+        faults.point("sweep.after_gate")
+        ids = tuple(target.table for target in targets)
+        try:
+            with self.source.cut(ids, epoch=self.epoch) as cut:
+                faults.point("sweep.after_cut")
+                results = self._all(cut, runs, resume=resume)
+        except TidegateError:
+            self._give_back(runs, run)
+            raise
+        return cut.position, results
+
+    def report(self, result: SweepResult) -> None:
+        Reports(self.catalog, self.pipeline).add("sweep", result.run, plain(result))
+
+    def _give_back(self, runs: Sequence[SweepRun], run: str) -> None:
+        """No cut, no sweep: what this call closed goes back to what it was. What an earlier run
+        had begun stays for a resume."""
+        for group in runs:
+            if group.run == run:
+                self.gate.end_sweep(run, group.names, "no cut")
+
+    def _all(self, cut: Cut, runs: Sequence[SweepRun], *, resume: bool) -> list[TableSweep]:
+        sweeper = Sweeper(
+            session=self.spark,
+            catalog=self.catalog,
+            pipeline=self.pipeline,
+            settings=self.platform.sweep,
+            cut=cut,
+            cut_time=datetime.now(UTC),
+            progress=self.progress,
+        )
+        return [
+            self._one(sweeper, target, group.run, resume=resume)
+            for group in runs
+            for target in group.targets
+        ]
+
+    def _one(self, sweeper: Sweeper, target: LakeTarget, run: str, *, resume: bool) -> TableSweep:
+        began = time.monotonic()
+        try:
+            with self.gate.lease(run, [target.source], "sweep") as lease:
+                try:
+                    result = self._leased(sweeper, target, run, lease, resume=resume)
+                except TidegateError as error:
+                    self._close(target, run, lease, error)
+                    raise
+        except Exception as error:  # noqa: BLE001 - one table's failure is kept to itself
+            return _failure(target, run, error, time.monotonic() - began)
+        faults.point("sweep.after_open")
+        return result
+
+    def _leased(
+        self, sweeper: Sweeper, target: LakeTarget, run: str, lease: Lease, *, resume: bool
+    ) -> TableSweep:
+        began = time.monotonic()
+        table = load(self.catalog, target.identifier)
+        done_at = published(table, run) if table is not None else None
+        if done_at is not None:
+            # Killed between publish and open: the rows are there, only the gate is left (I3).
+            self._open(target, run)
+            return TableSweep(target.source, "opened", position=done_at, resumed=True)
+        built = sweeper.build(target, run, resume=resume)
+        # Counted while the snapshot is open, whatever the log brings afterwards.
+        rows = sweeper.cut.count(target.table)
+        if built.needs_drain:
+            drain(self.spark, self.pipeline, self.platform, built, self.progress)
+        outcome = sweeper.audit(built, rows)
+        if not outcome.passed:
+            raise failed(target.source, built.mode.branch, outcome)
+        faults.point("sweep.after_audit")
+        lease.check()  # a stale writer cannot publish (I4)
+        snapshot = sweeper.publish(built, run)
+        faults.point("sweep.after_publish")
+        self._open(target, run)
+        checks = tuple(verdict.name for verdict in outcome.verdicts)
+        return _swept(built, rows, snapshot, checks, time.monotonic() - began)
+
+    def _open(self, target: LakeTarget, run: str) -> None:
+        """The branch is ``main`` now: forget its name, then let increments through."""
+        publish.drop_branch(self.spark, target.identifier, sweep_branch(run))
+        self.gate.end_sweep(run, [target.source], PUBLISHED)
+
+    def _close(self, target: LakeTarget, run: str, lease: Lease, error: TidegateError) -> None:
+        """Hold the table with the reason and what to do.
+
+        Not if the lease went to someone else, and not if trying again may help: then the gate
+        stays ``sweeping`` and the next call goes on from the branch.
+        """
+        if error.decision is Decision.RETRY or error.code == "gate.lease_lost":
+            return
+        lease.check()
+        self.gate.end_sweep(run, [target.source], error.code)
+        self.gate.hold([target.source], f"{error.message} → {error.hint}", ACTOR)
+
+
+def _failure(target: LakeTarget, run: str, error: Exception, seconds: float) -> TableSweep:
+    reason = as_tidegate_error(error)
+    log.event(
+        _LOG,
+        "sweep failed",
+        level=logging.ERROR,
+        table=target.source,
+        run=run,
+        code=reason.code,
+        reason=reason.message if reason is error else describe(error),
+    )
+    return TableSweep(
+        target.source,
+        "held" if isinstance(reason, HeldError) else "failed",
+        seconds=round(seconds, 3),
+        branch=sweep_branch(run),
+        error=reason,
+    )
+
+
+def _swept(
+    built: Built, rows: int, snapshot: int, checks: tuple[str, ...], seconds: float
+) -> TableSweep:
+    return TableSweep(
+        table=built.mode.target.source,
+        status="swept",
+        rows=rows,
+        chunks=built.chunks,
+        seconds=round(seconds, 3),
+        rows_per_second=round(built.seen.rows / seconds if seconds else 0.0, 1),
+        position=built.mode.cut,
+        snapshot_id=snapshot,
+        resumed=built.resumed,
+        adjusted=dict(built.seen.adjusted),
+        checks=checks,
+    )

@@ -1,0 +1,52 @@
+"""Bringing chunks that were read at different cuts to the last of them.
+
+A resumed sweep has rows of several cuts on its branch. The log between the first and the last cut
+is captured, if it is not yet, and applied onto the branch: whatever a row was read at, its last
+change up to the last cut is there afterwards.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tidegate.config.pipeline import PipelineConfig
+from tidegate.config.platform import PlatformConfig
+from tidegate.envelope.position import Position
+from tidegate.jobs.apply import apply_table
+from tidegate.jobs.capture import run_capture
+from tidegate.lake.catalog import open_catalog
+from tidegate.lake.change_log import ChangeLog
+from tidegate.observability.progress import Progress
+from tidegate.spark.sweep import Built
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def capture_through(
+    pipeline: PipelineConfig, platform: PlatformConfig, position: Position, progress: Progress
+) -> None:
+    """Have the change log hold everything up to ``position``."""
+    log = ChangeLog(open_catalog(platform, pipeline), pipeline)
+    if log.head().captured_through < position:
+        run_capture(pipeline, platform, until=position, progress=progress)
+
+
+def drain(
+    spark: SparkSession,
+    pipeline: PipelineConfig,
+    platform: PlatformConfig,
+    built: Built,
+    progress: Progress,
+) -> None:
+    """Apply (first cut, last cut] onto the branch."""
+    capture_through(pipeline, platform, built.mode.cut, progress)
+    apply_table(
+        spark,
+        pipeline,
+        platform,
+        built.mode.target.table,
+        branch=built.mode.branch,
+        after=built.first_cut,
+        until=built.mode.cut,
+    )

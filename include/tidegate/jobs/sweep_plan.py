@@ -1,0 +1,83 @@
+"""Which tables a sweep takes, under which run, and what it would do."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tidegate.config.pipeline import LakeTarget, PipelineConfig
+from tidegate.config.platform import PlatformConfig
+from tidegate.connectors.protocol import Source
+from tidegate.errors import ConfigError
+from tidegate.lake.gate import Gate, GateState
+from tidegate.names import TableId
+
+
+@dataclass(frozen=True, slots=True)
+class SweepRun:
+    """Tables that are swept under one run id: this call's own, or one that died."""
+
+    run: str
+    targets: tuple[LakeTarget, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(target.source for target in self.targets)
+
+
+def check_tables(
+    pipeline: PipelineConfig, tables: Sequence[str | TableId] | None
+) -> tuple[LakeTarget, ...]:
+    """The targets of ``tables``, in the pipeline's order; all of them by default."""
+    if tables is None:
+        return pipeline.targets
+    wanted = {str(t if isinstance(t, TableId) else TableId.parse(t)) for t in tables}
+    known = {target.source: target for target in pipeline.targets}
+    unknown = sorted(wanted - known.keys())
+    if unknown or not wanted:
+        near = difflib.get_close_matches(unknown[0], known, n=1) if unknown else []
+        guess = f"; did you mean {near[0]}?" if near else ""
+        raise ConfigError(
+            "config.unknown_table",
+            f"pipeline {pipeline.pipeline_id} has no table {', '.join(unknown) or '–'}{guess}",
+            hint=f"its tables are {', '.join(known)}",
+        )
+    return tuple(target for name, target in known.items() if name in wanted)
+
+
+def group_runs(gate: Gate, targets: Sequence[LakeTarget], run: str) -> list[SweepRun]:
+    """This call's tables by the run that sweeps them.
+
+    A table that is ``sweeping`` already goes on under the run that closed its gate. Tables on
+    which that run still has a lease come first: getting that lease proves that its process is
+    gone, before anything of it is touched (I4).
+    """
+    states = gate.states([target.source for target in targets])
+    groups: dict[str, list[LakeTarget]] = {}
+    for target in targets:
+        state = states[target.source]
+        owner = state.run if state.state is GateState.SWEEPING and state.run else run
+        groups.setdefault(owner, []).append(target)
+    for own in groups.values():
+        own.sort(key=lambda target: states[target.source].lease is None)
+    return [SweepRun(owner, tuple(own)) for owner, own in groups.items()]
+
+
+def planned(
+    source: Source, epoch: str, targets: Sequence[LakeTarget], platform: PlatformConfig
+) -> Iterator[dict[str, Any]]:
+    """What a sweep of each table would read. Takes a cut for a moment, writes nothing."""
+    ids = tuple(target.table for target in targets)
+    with source.cut(ids, epoch=epoch) as cut:
+        for target in targets:
+            schema = cut.schema(target.table)
+            chunks = cut.chunks(target.table, schema, platform.sweep.chunk_rows)
+            yield {
+                "table": target.source,
+                "status": "planned",
+                "rows": sum(chunk.estimate for chunk in chunks),
+                "chunks": len(chunks),
+                "position": cut.position,
+            }

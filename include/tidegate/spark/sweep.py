@@ -1,0 +1,201 @@
+"""One table's sweep: prepare the lake table, build the branch, audit it, publish it.
+
+The steps are separate because durable things happen between them (gate, leases, draining the log)
+that belong to the job around it (``tidegate.jobs.sweep``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.table import Table
+from pyspark.sql import SparkSession
+
+from tidegate import faults
+from tidegate.config.pipeline import LakeTarget, PipelineConfig
+from tidegate.config.platform import SweepConfig
+from tidegate.config.sinks import WriteMode
+from tidegate.connectors.protocol import Cut
+from tidegate.envelope.position import Position
+from tidegate.errors import FatalError, HeldError
+from tidegate.lake import commits
+from tidegate.lake.catalog import ensure_namespace, load
+from tidegate.lake.tables import create_sql, evolution, evolution_sql, shape_sql
+from tidegate.names import sweep_branch
+from tidegate.observability.progress import Progress
+from tidegate.schema.table import TableSchema
+from tidegate.spark import publish
+from tidegate.spark.audit import Audit, Wanted, audit
+from tidegate.spark.sweep_modes import ModeSweep
+from tidegate.spark.sweep_read import Seen, key_names, read_chunks
+from tidegate.spark.sweep_state import (
+    BranchState,
+    ChunkNote,
+    ChunkPlan,
+    branch_state,
+    publish_properties,
+    sweep_branches,
+)
+from tidegate.spark.sweep_write import BranchWrite
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A branch that holds every row, not yet audited."""
+
+    mode: ModeSweep
+    seen: Seen
+    chunks: int
+    first_cut: Position
+    """The lowest cut of a chunk; the log must be drained onto the branch from here."""
+    resumed: bool
+
+    @property
+    def needs_drain(self) -> bool:
+        return self.first_cut != self.mode.cut
+
+
+@dataclass(frozen=True, slots=True)
+class Sweeper:
+    """What every table of one sweep shares."""
+
+    session: SparkSession
+    catalog: Catalog
+    pipeline: PipelineConfig
+    settings: SweepConfig
+    cut: Cut
+    cut_time: datetime
+    progress: Progress
+
+    def prepare(self, target: LakeTarget) -> tuple[Table, TableSchema]:
+        """The lake table with every column the source has at the cut (I8)."""
+        schema = self.cut.schema(target.table)
+        ensure_namespace(self.catalog, target.namespace)
+        table = load(self.catalog, target.identifier)
+        if table is None:
+            statements = [create_sql(target, schema, self.pipeline.pipeline_id)]
+            statements += shape_sql(target, schema)
+        else:
+            change = evolution(table.schema(), schema, target)
+            if not change.compatible:
+                raise incompatible(target, change.incompatible)
+            statements = evolution_sql(target, change)
+        for statement in statements:
+            self.session.sql(statement)
+        return self.loaded(target), schema
+
+    def build(self, target: LakeTarget, run: str, *, resume: bool) -> Built:
+        """Bring every row of the source to the branch of ``run``."""
+        table, schema = self.prepare(target)
+        left = branch_state(table, run) if resume else None
+        if left is not None and not _resumable(left, target, schema):
+            left = None
+        if left is None:
+            self._new_branch(table, target, run)
+        faults.point("sweep.after_branch")
+        mode = ModeSweep(
+            self.session,
+            target,
+            schema,
+            sweep_branch(run),
+            self.cut.position,
+            self.cut_time,
+            commits.head_id(table),
+        )
+        if mode.diffs:
+            return self._difference(mode, run)
+        return self._chunks(mode, run, left)
+
+    def audit(self, built: Built, rows: int) -> Audit:
+        """Check the branch against the source's own count and the user's suite."""
+        mode = built.mode
+        exact = not (built.needs_drain or built.resumed)
+        wanted = Wanted(rows, key_names(mode.schema), built.seen.fingerprint if exact else None)
+        return audit(mode.swept(), wanted, mode.target.options.expectations)
+
+    def publish(self, built: Built, run: str) -> int:
+        """Stamp the cut on the branch and make it ``main``; the new snapshot's id (I1, I5)."""
+        target, branch = built.mode.target, built.mode.branch
+        properties = publish_properties(run, self.cut.position)
+        publish.stamp(self.session, target.identifier, branch=branch, properties=properties)
+        return publish.fast_forward(self.session, target.identifier, branch)
+
+    def loaded(self, target: LakeTarget) -> Table:
+        table = load(self.catalog, target.identifier)
+        if table is None:
+            raise FatalError(
+                "lake.table_missing",
+                f"{target.namespace}.{target.name} is gone",
+                hint="someone dropped it during the sweep; sweep again",
+            )
+        return table
+
+    def _new_branch(self, table: Table, target: LakeTarget, run: str) -> None:
+        # Branches of earlier sweeps of this table can never be published any more.
+        for stale in sweep_branches(table):
+            publish.drop_branch(self.session, target.identifier, stale)
+        publish.create_branch(
+            self.session,
+            target.identifier,
+            sweep_branch(run),
+            retain_seconds=self.settings.branch_max_age_seconds,
+        )
+
+    def _chunks(self, mode: ModeSweep, run: str, left: BranchState | None) -> Built:
+        plan = left.plan if left else self._plan(mode)
+        write = BranchWrite(
+            session=self.session,
+            target=mode.target,
+            schema=mode.schema,
+            branch=mode.branch,
+            run=run,
+            cut=self.cut,
+            settings=self.settings,
+            progress=self.progress,
+            shape=mode.shape,
+            replace=mode.replaces,
+        )
+        seen = write.write(plan, left.rows if left else 0)
+        note = ChunkNote("finish", "finish", plan.total, plan.total)
+        properties = note.properties(run, self.cut.position, mode.schema.schema_id)
+        if not plan.total and mode.replaces:
+            write.clear(properties)
+        mode.finish(properties)
+        first = left.first_cut if left else self.cut.position
+        return Built(mode, seen, plan.total, first, left is not None)
+
+    def _plan(self, mode: ModeSweep) -> ChunkPlan:
+        chunks = self.cut.chunks(mode.target.table, mode.schema, self.settings.chunk_rows)
+        return ChunkPlan(tuple(chunks))
+
+    def _difference(self, mode: ModeSweep, run: str) -> Built:
+        chunks = self._plan(mode).chunks
+        read = read_chunks(
+            self.session,
+            self.cut,
+            mode.schema,
+            chunks,
+            fetch_size=self.settings.fetch_size,
+            connections=self.settings.parallelism,
+        )
+        note = ChunkNote("difference", "difference", len(chunks), len(chunks))
+        properties = note.properties(run, self.cut.position, mode.schema.schema_id)
+        seen = mode.merge_difference(read, properties)
+        return Built(mode, seen, len(chunks), self.cut.position, False)
+
+
+def _resumable(left: BranchState, target: LakeTarget, schema: TableSchema) -> bool:
+    """Only rows that a drained log can bring to a later cut: keyed, plain upsert, same columns."""
+    upsert = target.write_mode is WriteMode.UPSERT and not target.soft_delete
+    return upsert and left.plan.by_key and left.schema_id == schema.schema_id
+
+
+def incompatible(target: LakeTarget, lines: tuple[str, ...]) -> HeldError:
+    return HeldError(
+        "schema.incompatible",
+        f"{target.source} no longer fits {target.namespace}.{target.name}: {'; '.join(lines)}",
+        hint="change the source back, or rename or drop the lake table and sweep again; the lake"
+        " never re-types a column in place",
+    )

@@ -1,0 +1,160 @@
+"""Reading a source table at a cut, in parallel, with the lake's exact types.
+
+Every task opens its own connection and joins the one exported snapshot before it reads its chunk.
+Columns whose JDBC value is the lake value pass through; all others arrive as the log path's own
+text and go through the same casts, so that a sweep and a change give the same value (I6).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+
+from tidegate.connectors.protocol import Chunk, Cut
+from tidegate.errors import DataError
+from tidegate.schema.table import Column, TableSchema
+from tidegate.spark.audit import column as named
+from tidegate.spark.audit import fingerprint_of
+from tidegate.spark.casts import cast
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What passed through a read."""
+
+    rows: int = 0
+    fingerprint: int = 0
+    failed: Mapping[str, int] = field(default_factory=dict)
+    adjusted: Mapping[str, int] = field(default_factory=dict)
+
+    def plus(self, other: Seen) -> Seen:
+        return Seen(
+            self.rows + other.rows,
+            self.fingerprint ^ other.fingerprint,
+            _added(self.failed, other.failed),
+            _added(self.adjusted, other.adjusted),
+        )
+
+
+class SourceRead:
+    """One pass over some chunks; what it saw is known once the frame was consumed."""
+
+    def __init__(self, frame: DataFrame, counters: _Counters, observation: Observation) -> None:
+        self.frame = frame
+        self._counters = counters
+        self._observation = observation
+
+    def seen(self) -> Seen:
+        """Counts of the action that consumed the frame (call it after exactly one)."""
+        return self._counters.read(self._observation.get)
+
+
+def read_chunks(
+    session: SparkSession,
+    cut: Cut,
+    schema: TableSchema,
+    chunks: Sequence[Chunk],
+    *,
+    fetch_size: int,
+    connections: int,
+) -> SourceRead:
+    """The rows of ``chunks`` as lake values, read over at most ``connections`` connections."""
+    parts: Sequence[Chunk | str] = chunks or ("false",)  # an empty table may have no chunk
+    frames = [
+        _query(session, cut, cut.select_sql(schema.table, schema, part), fetch_size)
+        for part in parts
+    ]
+    raw = reduce(DataFrame.unionAll, frames)
+    if len(chunks) > connections:
+        raw = raw.coalesce(connections)
+    return _typed(raw, cut, schema)
+
+
+def _query(session: SparkSession, cut: Cut, sql: str, fetch_size: int) -> DataFrame:
+    options = {
+        **cut.jdbc.properties,
+        "url": cut.jdbc.url,
+        "driver": cut.jdbc.driver,
+        "dbtable": f"({sql}) AS swept",
+        "sessionInitStatement": cut.jdbc.session_init,
+        # Above zero: without it PostgreSQL's driver reads with autocommit, outside the snapshot.
+        "fetchsize": str(fetch_size),
+        "preferTimestampNTZ": "true",
+        "pushDownPredicate": "false",  # the chunk's predicate is in the query already
+    }
+    return session.read.format("jdbc").options(**options).load()
+
+
+@dataclass(frozen=True, slots=True)
+class _Counters:
+    """Which observed number belongs to which column."""
+
+    cast: tuple[str, ...]
+
+    def read(self, observed: Mapping[str, object]) -> Seen:
+        failed = {c: _int(observed[f"failed_{i}"]) for i, c in enumerate(self.cast)}
+        adjusted = {c: _int(observed[f"adjusted_{i}"]) for i, c in enumerate(self.cast)}
+        return Seen(
+            _int(observed["rows"]),
+            _int(observed["fingerprint"]),
+            {name: count for name, count in failed.items() if count},
+            {name: count for name, count in adjusted.items() if count},
+        )
+
+
+def _typed(raw: DataFrame, cut: Cut, schema: TableSchema) -> SourceRead:
+    values: dict[str, SparkColumn] = {}
+    metrics = [F.count(F.lit(1)).alias("rows")]
+    casts: list[str] = []
+    for column in schema.columns:
+        if cut.native(column):
+            values[column.name] = named(column.name).cast(column.type.spark)
+            continue
+        result = cast(column, named(column.name))
+        values[column.name] = result.value
+        index = len(casts)
+        casts.append(column.name)
+        metrics.append(F.count_if(result.failed).alias(f"failed_{index}"))
+        metrics.append(F.count_if(result.adjusted).alias(f"adjusted_{index}"))
+    keys = [values[key.name] for key in schema.key_columns]
+    metrics.append(fingerprint_of(keys).alias("fingerprint"))
+    observation = Observation()
+    frame = raw.observe(observation, *metrics).select(
+        *(value.alias(name) for name, value in values.items())
+    )
+    return SourceRead(frame, _Counters(tuple(casts)), observation)
+
+
+def check_exact(table: str, seen: Seen) -> None:
+    """Refuse a table whose values the lake cannot hold and no policy covers (I6, I9)."""
+    if not seen.failed:
+        return
+    named_counts = ", ".join(f"{name} ({count} rows)" for name, count in seen.failed.items())
+    raise DataError(
+        "sweep.inexact_values",
+        f"{table}: values that cannot be taken exactly in {named_counts}",
+        hint="look for values outside the column's lake type (see the types reference),"
+        " mend them at the source, or change the column's policy; then sweep again",
+    )
+
+
+def key_names(schema: TableSchema) -> tuple[str, ...]:
+    return tuple(column.name for column in schema.key_columns)
+
+
+def value_columns(schema: TableSchema) -> tuple[Column, ...]:
+    """Columns that are not part of the key."""
+    return tuple(column for column in schema.columns if column.key is None)
+
+
+def _added(one: Mapping[str, int], two: Mapping[str, int]) -> dict[str, int]:
+    return {name: one.get(name, 0) + two.get(name, 0) for name in {**one, **two}}
+
+
+def _int(value: object) -> int:
+    return int(str(value)) if value is not None else 0
