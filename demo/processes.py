@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -26,6 +25,7 @@ class Processes:
     def __init__(self, state: Path, logs: Path) -> None:
         self._state = state
         self._logs = logs
+        self._children: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(
         self, name: str, command: Sequence[str], env: Mapping[str, str], **options: Any
@@ -33,7 +33,7 @@ class Processes:
         """Start in a session of its own, output to ``<logs>/<name>.log``."""
         self._logs.mkdir(parents=True, exist_ok=True)
         with self.log(name).open("ab") as log:
-            child = subprocess.Popen(
+            child = self._children[name] = subprocess.Popen(
                 list(command),
                 env=dict(env),
                 stdin=subprocess.DEVNULL,
@@ -65,6 +65,8 @@ class Processes:
         process = self.running().get(name)
         if process is not None:
             _end(process, how)
+        if name in self._children:
+            self._children.pop(name).wait(STOP_SECONDS)  # or it stays a zombie
         known = self._read()
         known.pop(name, None)
         self._write(known)
@@ -95,11 +97,8 @@ def _end(process: psutil.Process, how: signal.Signals) -> None:
     with contextlib.suppress(psutil.NoSuchProcess):
         family = [*process.children(recursive=True), process]
         process.send_signal(how)
-        # Our own children must be reaped, or they stay zombies and look alive to a waiter.
         _, left = psutil.wait_procs(family, timeout=STOP_SECONDS)
         for survivor in left:
             with contextlib.suppress(psutil.NoSuchProcess):
                 survivor.kill()
         psutil.wait_procs(left, timeout=STOP_SECONDS)
-        with contextlib.suppress(ChildProcessError):
-            os.waitpid(process.pid, os.WNOHANG)

@@ -36,6 +36,7 @@ log = logging.getLogger(__name__)
 
 _CONFIG: Final[Mapping[str, str]] = {
     "listen_addresses": "127.0.0.1",
+    "unix_socket_directories": "",  # a socket's path may be 107 bytes long, a checkout's any
     "wal_level": "logical",
     "max_replication_slots": "20",
     "max_wal_senders": "20",
@@ -80,7 +81,6 @@ class PostgresServer:
         if not (self.data_dir / "PG_VERSION").exists():
             self._initdb()
         arguments = [str(self.bin / "postgres"), "-D", str(self.data_dir), "-p", str(self.port)]
-        arguments += ["-k", str(self.data_dir)]
         for name, value in self.config.items():
             arguments += ["-c", f"{name}={value}"]
         with (self.data_dir / "server.log").open("ab") as log:
