@@ -17,6 +17,7 @@ from typing import Any, Final
 import psutil
 
 STOP_SECONDS: Final = 20.0
+ORPHAN_SECONDS: Final = 5.0
 
 
 class Processes:
@@ -94,11 +95,19 @@ def _same(entry: dict[str, Any]) -> psutil.Process | None:
 
 
 def _end(process: psutil.Process, how: signal.Signals) -> None:
+    """Ask it, then what it left behind, then kill."""
     with contextlib.suppress(psutil.NoSuchProcess):
-        family = [*process.children(recursive=True), process]
-        process.send_signal(how)
-        _, left = psutil.wait_procs(family, timeout=STOP_SECONDS)
-        for survivor in left:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                survivor.kill()
-        psutil.wait_procs(left, timeout=STOP_SECONDS)
+        family = process.children(recursive=True)
+        _signal([process], how)
+        _, stubborn = psutil.wait_procs([process], timeout=STOP_SECONDS)
+        left = [member for member in family if member.is_running()]
+        _signal(left, signal.SIGTERM)
+        _, remaining = psutil.wait_procs(left, timeout=ORPHAN_SECONDS)
+        _signal([*stubborn, *remaining], signal.SIGKILL)
+        psutil.wait_procs([*stubborn, *remaining], timeout=STOP_SECONDS)
+
+
+def _signal(processes: list[psutil.Process], which: signal.Signals) -> None:
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.send_signal(which)
