@@ -87,6 +87,11 @@ class ChangeLog:
         """Where the log stands."""
         return self.head_of(self.table())
 
+    def committed_at(self) -> float:
+        """When the log was last committed to, in seconds since 1970; 0 if never."""
+        snapshot = self.table().current_snapshot()
+        return 0.0 if snapshot is None else snapshot.timestamp_ms / 1000
+
     def head_of(self, table: Table) -> LogHead:
         """Where this loaded state of the log stands; rewrites are looked through (I1)."""
         current = commits.head_id(table)

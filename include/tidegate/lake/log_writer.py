@@ -57,6 +57,7 @@ class LogWriter:
         self._write_id = uuid.uuid4()
         self._counter = itertools.count()
         self._token = uuid.uuid4().hex
+        self._uncertain = False  # a commit was sent and its answer is not known
 
     @property
     def through(self) -> Position:
@@ -107,11 +108,13 @@ class LogWriter:
             head = self._base()
             if head is None:
                 break  # an earlier call landed although its answer was lost
+            self._uncertain = True
             try:
                 commits.append_files(self._table, self._files, facts, head.snapshot_id)
                 break
             except RetriableError as error:
-                if error.code != commits.MOVED or attempt == _MOVED_LIMIT - 1:
+                self._uncertain = error.code != commits.MOVED
+                if self._uncertain or attempt == _MOVED_LIMIT - 1:
                     raise
                 time.sleep(0.01 * 2 ** min(attempt, 6))  # let the other writer finish
         return self._landed(through)
@@ -121,10 +124,15 @@ class LogWriter:
         return self.commit(through)
 
     def abort(self) -> None:
-        """Forget what was written since the last commit and delete its files."""
+        """Forget what was written since the last commit and delete its files.
+
+        Files of a commit whose answer was lost stay: if it landed they are the log, if not they
+        are orphans that maintenance removes.
+        """
         self._waiting, self._waiting_bytes = [], 0
         files, self._files = self._files, []
-        commits.discard(self._table, files)
+        if not self._uncertain:
+            commits.discard(self._table, files)
 
     def _check(self, through: Position) -> None:
         if through.epoch != self._through.epoch or through < self._through:
@@ -158,6 +166,7 @@ class LogWriter:
     def _landed(self, through: Position) -> LogHead:
         self._through = through
         self._files = []
+        self._uncertain = False
         self._token = uuid.uuid4().hex
         self._write_id, self._counter = uuid.uuid4(), itertools.count()
         return self._log.head_of(self._table)

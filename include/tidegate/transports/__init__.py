@@ -1,1 +1,1 @@
-
+"""Transports carry changes from a source to the lake: ``embedded`` needs no broker."""

@@ -1,8 +1,8 @@
 """pgoutput messages → rows of the change log, columnwise.
 
 Feed it messages in the order they arrived; it keeps what lasts longer than one call: the open
-transaction and the tables' descriptions. An event's index counts every row event of its transaction,
-also of tables that are not taken, so that positions and event ids do not depend on configuration.
+transaction and the tables' descriptions. An event's index counts every row event of its
+transaction, also of tables that are not taken: positions do not depend on configuration.
 """
 
 from __future__ import annotations
@@ -140,8 +140,9 @@ class Decoder:
                 batches.append(
                     self._rows(payload, relation, relation.schema, part, starts, kinds, events)
                 )
-        for at in np.flatnonzero(kinds == pgoutput.TRUNCATE):
-            batches += self._truncates(messages[at], int(at), events)
+        for place in np.flatnonzero(kinds == pgoutput.TRUNCATE):
+            at = int(place)
+            batches += self._truncates(messages[at], at, events)
         return batches, int(np.count_nonzero(kinds == pgoutput.COMMIT))
 
     def _events(

@@ -1,0 +1,60 @@
+"""What a transport is. The four names are the platform specification's.
+
+``embedded`` keeps changes in an Iceberg table; ``kafka`` in topics. The lake only ever reads the
+change log, so a transport is done when its changes are there.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from tidegate.connectors.protocol import SourceStatus
+from tidegate.envelope.position import Position
+
+Until = Position | Literal["now"] | None
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureResult:
+    """What one capture run did."""
+
+    rows: int
+    transactions: int
+    through: Position
+    commits: int
+    bytes: int
+    seconds: float
+
+
+class EventSource(Protocol):
+    """Moves changes into the change log.
+
+    Order: commit order of the source. Duplicates: none. Durability: the source's log is released
+    only up to what is durable (I2). Concurrency: one per pipeline; a second one is refused.
+    """
+
+    def start(self, until: Until, stop: threading.Event) -> CaptureResult:
+        """Until ``until`` is captured (None: until ``stop``), or ``stop`` is set."""
+        ...
+
+
+class Provisioner(Protocol):
+    """Makes what the transport needs, and removes exactly what it made."""
+
+    def provision(self, *, dry_run: bool = False) -> tuple[str, ...]: ...
+
+    def teardown(self, *, dry_run: bool = False) -> tuple[str, ...]: ...
+
+
+class ErrorRouter(Protocol):
+    """Takes a change that could not be applied (I7)."""
+
+    def route(self, event_id: str, table: str, code: str, details: dict[str, Any]) -> None: ...
+
+
+class SourceMonitor(Protocol):
+    """Watches the source: where its log stands, what it keeps for us."""
+
+    def status(self) -> SourceStatus: ...
