@@ -40,7 +40,6 @@ def look_at_source(
 def _ask(pipeline: PipelineConfig, platform: PlatformConfig, epoch: str | None) -> SourceStatus:
     source = open_source(pipeline, platform)
     try:
-        source.open()
         return source.status(epoch)
     finally:
         source.close()

@@ -83,7 +83,6 @@ def _source_findings(pipeline: PipelineConfig, platform: PlatformConfig) -> list
 
     source = open_source(pipeline, platform)
     try:
-        source.open()
         report = source.validate()
     finally:
         source.close()

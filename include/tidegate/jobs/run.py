@@ -1,0 +1,232 @@
+"""A whole pipeline in one process: deploy, first sweeps, capture, apply, due upkeep, in rounds.
+
+Capture never waits for a sweep: while one runs, a thread goes on reading the source's log, so that
+a long first sweep does not make the source keep its WAL. A stop is looked for between steps; a step
+that is interrupted anyway leaves what is durable, and the next run goes on from it (I3).
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from tidegate.config.pipeline import PipelineConfig
+from tidegate.config.platform import PlatformConfig
+from tidegate.config.source import SnapshotMode
+from tidegate.errors import Decision, TidegateError, decide
+from tidegate.jobs.apply import run_apply
+from tidegate.jobs.capture import run_capture
+from tidegate.jobs.deploy import deploy
+from tidegate.jobs.maintain import run_maintain
+from tidegate.jobs.sweep import run_sweep
+from tidegate.lake import positions
+from tidegate.lake.catalog import load, open_catalog
+from tidegate.lake.gate import Gate, GateState
+from tidegate.observability import log
+from tidegate.observability.progress import Progress, silent
+from tidegate.transports.embedded import backoff
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_LOG = log.get(__name__)
+FAILED: Final = "failed"
+MAX_DOUBLINGS: Final = 32
+
+
+@dataclass(slots=True)
+class RunOutcome:
+    """What a run did, over all its rounds."""
+
+    rounds: int = 0
+    captured: int = 0
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+    swept: list[str] = field(default_factory=list)
+    through: str | None = None
+    stopped: bool = False
+    seconds: float = 0.0
+    tables: list[Any] = field(default_factory=list)  # of the last round
+
+    @property
+    def failed(self) -> bool:
+        """Whether a table failed in the last round."""
+        return any(str(table.status) == FAILED for table in self.tables)
+
+
+def run_pipeline(
+    spark: SparkSession,
+    pipeline: PipelineConfig,
+    platform: PlatformConfig,
+    *,
+    interval: float | None,
+    stop: threading.Event,
+    progress: Progress = silent,
+) -> RunOutcome:
+    """Run rounds until ``stop``; with ``interval=None`` one, which takes everything up to now.
+
+    Between rounds a passing failure is waited out with back-off. What cannot pass ends the run.
+    """
+    began = time.monotonic()
+    deploy(pipeline, platform)
+    job = _Run(spark, pipeline, platform, stop, progress)
+    attempt = 0
+    while not stop.is_set():
+        try:
+            job.round()
+            attempt = 0
+        except TidegateError as error:
+            attempt += 1
+            if interval is None or decide(error) is Decision.STOP:
+                raise
+            if stop.is_set():
+                break
+            # Bounded, for an outage of days would overflow the power in it.
+            pause = backoff(platform.retry, min(attempt, MAX_DOUBLINGS))
+            log.event(
+                _LOG,
+                "round failed, trying again",
+                level=logging.WARNING,
+                code=error.code,
+                reason=error.message,
+                wait_seconds=pause,
+            )
+            stop.wait(pause)
+            continue
+        if interval is None:
+            break
+        stop.wait(interval)
+    outcome = job.outcome
+    outcome.stopped = stop.is_set()
+    outcome.seconds = round(time.monotonic() - began, 3)
+    return outcome
+
+
+class _Run:
+    """One call of :func:`run_pipeline`."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        pipeline: PipelineConfig,
+        platform: PlatformConfig,
+        stop: threading.Event,
+        progress: Progress,
+    ) -> None:
+        self.spark = spark
+        self.pipeline = pipeline
+        self.platform = platform
+        self.stop = stop
+        self.progress = progress
+        self.outcome = RunOutcome()
+        self.catalog = open_catalog(platform, pipeline)
+        self.gate = Gate(self.catalog, pipeline, platform.gate)
+
+    def round(self) -> None:
+        """First sweeps, capture up to now, apply, upkeep; ends early between steps on a stop."""
+        for step in (self._sweep, self._capture, self._apply, self._maintain):
+            if self.stop.is_set():
+                return
+            step()
+        self.outcome.rounds += 1
+
+    def _sweep(self) -> None:
+        """Tables that were never swept. After them capture goes at least to their cut."""
+        wanted = self._never_swept()
+        if not wanted:
+            return
+        with self._capturing() if self._all_open(wanted) else nullcontext():
+            result = run_sweep(
+                self.spark,
+                self.pipeline,
+                self.platform,
+                tables=wanted,
+                run=_run_id("sweep"),
+                progress=self.progress,
+            )
+        self.outcome.swept += [t.table for t in result.tables if t.snapshot_id is not None]
+
+    def _all_open(self, tables: list[str]) -> bool:
+        """False if a killed sweep is resumed: it captures by itself, and a slot has one reader."""
+        return all(gate.state is GateState.OPEN for gate in self.gate.states(tables).values())
+
+    def _never_swept(self) -> list[str]:
+        if self.pipeline.source.snapshot_mode is not SnapshotMode.INITIAL:
+            return []
+        states = self.gate.states(self.pipeline.source.tables)
+        return [
+            target.source
+            for target in self.pipeline.targets
+            if states[target.source].state is not GateState.HELD
+            and (
+                (table := load(self.catalog, target.identifier)) is None
+                or positions.applied(table) is None
+            )
+        ]
+
+    def _capture(self) -> None:
+        result = run_capture(
+            self.pipeline, self.platform, until="now", stop=self.stop, progress=self.progress
+        )
+        self._count(result)
+
+    def _count(self, result: Any) -> None:
+        self.outcome.captured += result.rows
+        self.outcome.through = str(result.through)
+
+    def _apply(self) -> None:
+        result = run_apply(
+            self.spark,
+            self.pipeline,
+            self.platform,
+            run=_run_id("apply"),
+            progress=self.progress,
+        )
+        self.outcome.tables = list(result.tables)
+        self.outcome.inserted += sum(table.inserted for table in result.tables)
+        self.outcome.updated += sum(table.updated for table in result.tables)
+        self.outcome.deleted += sum(table.deleted for table in result.tables)
+
+    def _maintain(self) -> None:
+        run_maintain(self.spark, self.pipeline, self.platform, progress=self.progress)
+
+    @contextmanager
+    def _capturing(self) -> Iterator[None]:
+        """Capture in a thread for as long as the block runs; its failure is raised after it."""
+        enough = threading.Event()
+        failures: list[BaseException] = []
+
+        def follow() -> None:
+            try:
+                self._count(
+                    run_capture(
+                        self.pipeline,
+                        self.platform,
+                        until=None,
+                        stop=enough,
+                        progress=self.progress,
+                    )
+                )
+            except BaseException as error:  # noqa: BLE001 - handed to the thread that waits
+                failures.append(error)
+
+        thread = threading.Thread(target=follow, name="tidegate-capture", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            enough.set()
+            thread.join()
+        if failures:
+            raise failures[0]
+
+
+def _run_id(verb: str) -> str:
+    return f"{verb}_{uuid.uuid4().hex[:12]}"

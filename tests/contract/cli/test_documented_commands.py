@@ -1,0 +1,49 @@
+"""Every command the documentation prints exists, with every option it shows."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from tidegate.cli.main import app
+
+ROOT = Path(__file__).parents[3]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+_INLINE = re.compile(r"`(tidegate [^`]+)`")
+_FENCED = re.compile(r"^```[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def commands(page: Path) -> Iterator[str]:
+    text = page.read_text(encoding="utf-8")
+    yield from (" ".join(found.split()) for found in _INLINE.findall(_FENCED.sub("", text)))
+    for block in _FENCED.findall(text):
+        for line in block.splitlines():
+            line = line.strip().removeprefix("$ ")
+            if line.startswith("tidegate "):
+                yield line
+
+
+def documented() -> list[Any]:
+    found = {(page.relative_to(ROOT), command) for page in PAGES for command in commands(page)}
+    return [pytest.param(command, id=f"{page}: {command}") for page, command in sorted(found)]
+
+
+@pytest.mark.parametrize("line", documented())
+def test_a_documented_command_exists(line: str) -> None:
+    words = shlex.split(line, comments=True)[1:]
+    command: Any = typer.main.get_command(app)
+    while words and hasattr(command, "commands") and not words[0].startswith("-"):
+        if words[0].isupper():
+            return  # `tidegate COMMAND --help`
+        assert words[0] in command.commands, f"no command {words[0]}"
+        command = command.commands[words.pop(0)]
+    known = {name for option in command.params for name in option.opts} | {"--help", "--version"}
+    for word in words:
+        if word.startswith("-"):
+            assert word.partition("=")[0] in known, f"{word} is not an option of it"
