@@ -16,19 +16,24 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, DataFrameWriterV2, SparkSession
 from pyspark.sql import functions as F
 
+from tidegate.config.pipeline import LakeTarget
 from tidegate.errors import FatalError, HeldError
 from tidegate.names import CATALOG, quote_spark
 
 MAIN: Final = "main"
 
-Identifier = tuple[str, str]
-"""Namespace and name of an Iceberg table, as PyIceberg takes them."""
+Identifier = tuple[str, str] | LakeTarget
+"""An Iceberg table: a lake target, or namespace and name as PyIceberg takes them."""
 _SNAPSHOT_PROPERTY: Final = "snapshot-property."
+
+
+def _parts(table: Identifier) -> tuple[str, str]:
+    return table.identifier if isinstance(table, LakeTarget) else table
 
 
 def spark_name(table: Identifier, branch: str | None = None) -> str:
     """The table, or one of its branches, in Spark SQL."""
-    parts = [CATALOG, *table]
+    parts = [CATALOG, *_parts(table)]
     if branch is not None:
         parts.append(f"branch_{branch}")
     return quote_spark(*parts)
@@ -36,12 +41,12 @@ def spark_name(table: Identifier, branch: str | None = None) -> str:
 
 def procedure_name(table: Identifier) -> str:
     """The table as an argument of a ``CALL lake.system.…`` procedure (a quoted SQL literal)."""
-    return literal(quote_spark(*table))
+    return literal(quote_spark(*_parts(table)))
 
 
 def dotted(table: Identifier) -> str:
     """The table's name in messages."""
-    return ".".join(table)
+    return ".".join(_parts(table))
 
 
 def literal(text: str) -> str:
@@ -170,8 +175,8 @@ def fast_forward(session: SparkSession, table: Identifier, branch: str) -> int:
             raise
         raise HeldError(
             "sweep.main_moved",
-            f"{dotted(table)} was written by someone else since branch"
-            f" {branch} was made; nothing was published",
+            f"{dotted(table)} was written by someone else since branch {branch} was made, or the"
+            " branch is gone; nothing was published",
             hint="see `tidegate gate show` for who writes this table, then sweep it again",
         ) from error
     return refs(session, table)[MAIN]
