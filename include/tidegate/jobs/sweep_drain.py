@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.envelope.position import Position
-from tidegate.jobs.apply import apply_table
 from tidegate.jobs.capture import run_capture
 from tidegate.lake.catalog import open_catalog
 from tidegate.lake.change_log import ChangeLog
@@ -40,6 +39,8 @@ def drain(
     progress: Progress,
 ) -> None:
     """Apply (first cut, last cut] onto the branch."""
+    from tidegate.jobs.apply import apply_table
+
     capture_through(pipeline, platform, built.mode.cut, progress)
     apply_table(
         spark,
