@@ -81,15 +81,24 @@ def open_catalog(platform: PlatformConfig, pipeline: PipelineConfig | None = Non
     place = resolve(platform, pipeline)
     if place.type is CatalogType.SQLITE and place.uri is not None:
         Path(place.uri).parent.mkdir(parents=True, exist_ok=True)
-    try:
-        catalog = load_catalog(CATALOG, **_python_properties(place))
-    except (OperationalError, IntegrityError):
-        # Two processes created the SQLite tables at the same moment; now they exist.
-        catalog = load_catalog(CATALOG, **_python_properties(place))
+    catalog = _connect(place)
     engine: Engine | None = getattr(catalog, "engine", None)
     if engine is not None:
-        event.listen(engine, "handle_error", _locked_is_retriable)
+        event.listen(engine, "handle_error", _locked_is_retriable, retval=True)
     return catalog
+
+
+def _connect(place: CatalogPlace) -> Catalog:
+    try:
+        return load_catalog(CATALOG, **_python_properties(place))
+    except (OperationalError, IntegrityError):
+        # Another process created the SQLite tables at the same moment; now they exist.
+        try:
+            return load_catalog(CATALOG, **_python_properties(place))
+        except OperationalError as error:
+            if _is_locked(error.orig):
+                raise _locked() from error
+            raise
 
 
 def load(catalog: Catalog, identifier: tuple[str, str]) -> Table | None:
@@ -186,11 +195,17 @@ def _warehouse(configured: str | None, base: Path) -> str:
     return f"file://{Path(configured).expanduser().resolve()}"
 
 
-def _locked_is_retriable(context: ExceptionContext) -> None:
-    original = context.original_exception
-    if isinstance(original, sqlite3.OperationalError) and "locked" in str(original):
-        context.chained_exception = RetriableError(
-            "lake.catalog_locked",
-            f"the catalog file stayed locked by another process for {BUSY_SECONDS:g} s",
-            hint="try again; if it stays so, look for a process that hangs with the file open",
-        )
+def _locked_is_retriable(context: ExceptionContext) -> BaseException | None:
+    return _locked() if _is_locked(context.original_exception) else None
+
+
+def _is_locked(error: BaseException | None) -> bool:
+    return isinstance(error, sqlite3.OperationalError) and "locked" in str(error)
+
+
+def _locked() -> RetriableError:
+    return RetriableError(
+        "lake.catalog_locked",
+        f"the catalog file stayed locked by another process for {BUSY_SECONDS:g} s",
+        hint="try again; if it stays so, look for a process that hangs with the file open",
+    )

@@ -261,7 +261,9 @@ class Gate:
 
     def _names(self, tables: Iterable[object]) -> tuple[str, ...]:
         names = tuple(dict.fromkeys(str(table) for table in tables))
-        known = set(self._pipeline.source.tables) | set(self._journal.fold().tables)
+        known = set(self._pipeline.source.tables)
+        if not known.issuperset(names):  # a table that left the pipeline may still be closed
+            known |= set(self._journal.fold().tables)
         unknown = [name for name in names if name not in known]
         if unknown or not names:
             raise ConfigError(

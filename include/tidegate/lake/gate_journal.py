@@ -95,13 +95,15 @@ class GateJournal:
         """
         for _ in range(_ATTEMPTS):
             with self._lock:
-                fold = self._refresh(self._ledger.open())
+                table = self._ledger.open()
+                fold = self._refresh(table)
                 event = decide(fold)
                 if event is None:
                     return fold
-                landed = self._append(replace(event, seq=fold.seq + 1))
+                landed = self._append(table, replace(event, seq=fold.seq + 1))
                 if landed is not None:
-                    self._checkpoint_if_due()
+                    if self._since_checkpoint >= CHECKPOINT_EVENTS:
+                        self.checkpoint()
                     return landed
             time.sleep(random.uniform(0.005, 0.05))  # spread writers that collided
         raise RetriableError(
@@ -110,19 +112,15 @@ class GateJournal:
             hint="try again",
         )
 
-    def checkpoint(self) -> None:
-        """Fold everything into one file and expire the past."""
-        with self._lock:
-            table = self._ledger.open()
-            fold = self._refresh(table)
-            head = commits.head_id(table)
-            if head is None:
-                return
-            rows = [r for r in self._ledger.read(table=table).rows if _is_timeline(r)]
-            mark = Event(
-                EventKind.CHECKPOINT, datetime.now(UTC), fold.seq + 1, state=fold.to_json()
-            )
-            self._ledger.rewrite(table, [*rows[-TIMELINE_EVENTS:], _row(mark)], head)
+    def checkpoint(self) -> bool:
+        """Fold everything into one file and expire the past; False if another one was faster."""
+        try:
+            self._checkpoint()
+        except RetriableError as error:
+            if error.code != commits.MOVED:
+                raise
+            return False
+        return True
 
     def timeline(self, limit: int = 100) -> list[Event]:
         """The newest ``limit`` events, oldest first, renewals left out."""
@@ -150,10 +148,10 @@ class GateJournal:
             self._since_checkpoint += len(events)
         return self._fold
 
-    def _append(self, event: Event) -> Fold | None:
+    def _append(self, table: Table, event: Event) -> Fold | None:
         """The fold after the event, or None if another one landed first."""
         try:
-            self._head = self._ledger.append(self._ledger.open(), [_row(event)], self._head)
+            self._head = self._ledger.append(table, [_row(event)], self._head)
         except RetriableError as error:
             if error.code != commits.MOVED:
                 raise
@@ -162,14 +160,18 @@ class GateJournal:
         self._since_checkpoint += 1
         return self._fold
 
-    def _checkpoint_if_due(self) -> None:
-        if self._since_checkpoint < CHECKPOINT_EVENTS:
-            return
-        try:
-            self.checkpoint()
-        except RetriableError as error:
-            if error.code != commits.MOVED:
-                raise  # else another writer was faster; it, or the next event, does it
+    def _checkpoint(self) -> None:
+        with self._lock:
+            table = self._ledger.open()
+            fold = self._refresh(table)
+            head = commits.head_id(table)
+            if head is None:
+                return
+            rows = [r for r in self._ledger.read(table=table).rows if _is_timeline(r)]
+            mark = Event(
+                EventKind.CHECKPOINT, datetime.now(UTC), fold.seq + 1, state=fold.to_json()
+            )
+            self._ledger.rewrite(table, [*rows[-TIMELINE_EVENTS:], _row(mark)], head)
 
 
 def _is_timeline(row: Mapping[str, Any]) -> bool:

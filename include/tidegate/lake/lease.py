@@ -70,20 +70,8 @@ class Lease:
             return
         self._ended.set()
         self._thread.join()
-        self._journal.write(
-            lambda fold: (
-                Event(
-                    EventKind.RELEASE,
-                    datetime.now(UTC),
-                    tables=self.tables,
-                    run=self.run,
-                    token=self.token,
-                    purpose=self.purpose,
-                )
-                if self.token in fold.leases
-                else None
-            )
-        )
+        if self.token in self._journal.fold().leases:  # a dropped journal is not made again
+            self._journal.write(self._end)
 
     def _keep(self) -> None:
         pause = self._seconds / RENEWALS_PER_LEASE
@@ -108,6 +96,18 @@ class Lease:
         fold = self._journal.write(self._renewal)
         self._renewed = began
         return fold
+
+    def _end(self, fold: Fold) -> Event | None:
+        if self.token not in fold.leases:
+            return None
+        return Event(
+            EventKind.RELEASE,
+            datetime.now(UTC),
+            tables=self.tables,
+            run=self.run,
+            token=self.token,
+            purpose=self.purpose,
+        )
 
     def _renewal(self, fold: Fold) -> Event:
         held = fold.leases.get(self.token)

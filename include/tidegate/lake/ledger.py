@@ -24,7 +24,8 @@ from tidegate.errors import FatalError, RetriableError
 from tidegate.lake import commits
 from tidegate.lake.catalog import ensure_namespace, load
 from tidegate.lake.expiry import expire
-from tidegate.names import FORMAT_PROPERTY, STORED_FORMAT
+from tidegate.lake.positions import ancestors, summary
+from tidegate.names import FORMAT_PROPERTY, PROPERTY_PREFIX, STORED_FORMAT
 
 CONTROL_PROPERTIES: Final[dict[str, str]] = {
     "format-version": "2",  # PyIceberg writes no format-3 metadata
@@ -36,6 +37,7 @@ CONTROL_PROPERTIES: Final[dict[str, str]] = {
     "commit.manifest-merge.enabled": "true",
     "commit.manifest.min-count-to-merge": "16",
 }
+_SEQ_PROPERTY: Final = f"{PROPERTY_PREFIX}seq"
 READ_GRACE: Final = timedelta(minutes=2)
 """Snapshots this young stay after a rewrite, so that a reader in mid-scan keeps its files."""
 
@@ -95,7 +97,7 @@ class Ledger:
         """One snapshot with ``rows`` on exactly ``head``, or ``lake.moved``."""
         files = commits.write_files(table, self._rows(rows))
         try:
-            return commits.append_files(table, files, {}, head)
+            return commits.append_files(table, files, _last(rows), head)
         except RetriableError as error:
             commits.discard_after(error, table, files)
             raise
@@ -105,7 +107,7 @@ class Ledger:
         old: list[DataFile] = [task.file for task in table.scan().plan_files()]
         new = commits.write_files(table, self._rows(rows)) if rows else []
         try:
-            snapshot = commits.replace_files(table, old, new, {}, head)
+            snapshot = commits.replace_files(table, old, new, _last(rows), head)
         except RetriableError as error:
             commits.discard_after(error, table, new)
             raise
@@ -119,11 +121,23 @@ class Ledger:
             return 0
         return int(snapshot.summary.additional_properties.get("total-data-files", "0"))
 
+    def last_seq(self, table: Table) -> int:
+        """The newest row's number, from the snapshots' summaries; 0 if there is no row."""
+        for snapshot in ancestors(table.metadata):
+            found = summary(snapshot).get(_SEQ_PROPERTY)
+            if found is not None:
+                return int(found)
+        return 0
+
     def drop(self) -> bool:
         return drop(self._catalog, self.identifier)
 
     def _rows(self, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
         return pa.Table.from_pylist([dict(row) for row in rows], schema=self._arrow)
+
+
+def _last(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    return {_SEQ_PROPERTY: str(max((int(row["seq"]) for row in rows), default=0))}
 
 
 def check_format(table: Table) -> None:

@@ -72,7 +72,7 @@ def state(table: Table, ref: str = MAIN_BRANCH) -> Applied | None:
             return Applied(position, snapshot.snapshot_id, tuple(foreign))
         if _is_foreign(snapshot):
             foreign.append(snapshot.snapshot_id)
-        if _parent_is_missing(table.metadata, snapshot):
+        if _had_ancestors(table.metadata, snapshot):
             raise _lost(table, ref)
     return None
 
@@ -151,9 +151,16 @@ def _is_foreign(snapshot: Snapshot) -> bool:
     return _operation(snapshot) in _CHANGES_ROWS and STEP_PROPERTY not in summary(snapshot)
 
 
-def _parent_is_missing(metadata: TableMetadata, snapshot: Snapshot) -> bool:
+def _had_ancestors(metadata: TableMetadata, snapshot: Snapshot) -> bool:
+    """Whether the chain ends here because something expired, not because it began here."""
     parent = snapshot.parent_snapshot_id
-    return parent is not None and metadata.snapshot_by_id(parent) is None
+    if parent is not None:
+        return metadata.snapshot_by_id(parent) is None
+    # PyIceberg's expiry clears the parent of what it leaves. A rewrite never is a table's first
+    # snapshot, and someone else's write is the first only with the first sequence number.
+    if _operation(snapshot) is Operation.REPLACE:
+        return True
+    return _is_foreign(snapshot) and (snapshot.sequence_number or 0) > 1
 
 
 def _lost(table: Table, ref: str) -> FatalError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 from tidegate.lake.owner import host, is_gone, me
 
@@ -28,8 +29,8 @@ def test_an_ended_process_is_gone() -> None:
 
 def test_a_zombie_is_gone() -> None:
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    with open(f"/proc/{child.pid}/stat", encoding="utf-8") as stat:
-        start = stat.read().rpartition(")")[2].split()[19]
+    stat = Path(f"/proc/{child.pid}/stat").read_text()
+    start = stat.rpartition(")")[2].split()[19]
     owner = f"{host()}:{child.pid}:{start}"
     assert not is_gone(owner)
     child.kill()

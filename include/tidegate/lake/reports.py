@@ -1,0 +1,108 @@
+"""Reports: what every run did, kept with the lake and not in Airflow's database."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table
+from pyiceberg.types import IntegerType, LongType, NestedField, StringType, TimestamptzType
+
+from tidegate.config.pipeline import PipelineConfig
+from tidegate.errors import ConfigError, RetriableError
+from tidegate.lake import commits
+from tidegate.lake.ledger import Ledger
+
+TABLE_NAME: Final = "reports"
+REPORT_VERSION: Final = 1
+KINDS: Final = frozenset({"capture", "apply", "sweep", "maintain", "verify", "rollback", "deploy"})
+KEPT: Final = 2000
+"""Newest reports that a fold keeps: about a week of a five-minute schedule."""
+FOLD_FILES: Final = 100
+"""Files after which the reports are folded into one."""
+
+_SCHEMA: Final = Schema(
+    NestedField(1, "seq", LongType(), required=False),
+    NestedField(2, "version", IntegerType(), required=False),
+    NestedField(3, "kind", StringType(), required=False),
+    NestedField(4, "run", StringType(), required=False),
+    NestedField(5, "at", TimestamptzType(), required=False),
+    NestedField(6, "body", StringType(), required=False),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One run's report."""
+
+    seq: int
+    kind: str
+    run: str
+    at: datetime
+    body: dict[str, Any]
+
+
+class Reports:
+    """A pipeline's reports. One append per run; several writers may report at once."""
+
+    def __init__(self, catalog: Catalog, pipeline: PipelineConfig) -> None:
+        self._ledger = Ledger(catalog, (pipeline.control_namespace, TABLE_NAME), _SCHEMA)
+
+    @property
+    def identifier(self) -> tuple[str, str]:
+        return self._ledger.identifier
+
+    def add(self, kind: str, run: str, body: Mapping[str, Any]) -> None:
+        """Keep a report. Bodies hold counts and positions, never row values (I9)."""
+        if kind not in KINDS:
+            raise ConfigError(
+                "report.kind", f"{kind!r} is no kind of report", hint=f"one of {sorted(KINDS)}"
+            )
+        row = {
+            "version": REPORT_VERSION,
+            "kind": kind,
+            "run": run,
+            "at": datetime.now(UTC),
+            "body": json.dumps(dict(body), default=str),
+        }
+        while True:
+            table = self._ledger.open()
+            row["seq"] = self._ledger.last_seq(table) + 1
+            try:
+                self._ledger.append(table, [row], commits.head_id(table))
+                break
+            except RetriableError as error:
+                if error.code != commits.MOVED:
+                    raise
+        self._fold_if_due(table)
+
+    def recent(self, kind: str | None = None, limit: int = 50) -> list[Report]:
+        """The newest reports, newest first."""
+        rows = [
+            row for row in reversed(self._ledger.read().rows) if kind is None or row["kind"] == kind
+        ]
+        return [
+            Report(row["seq"], row["kind"], row["run"], row["at"], json.loads(row["body"]))
+            for row in rows[:limit]
+        ]
+
+    def drop(self) -> bool:
+        return self._ledger.drop()
+
+    def _fold_if_due(self, table: Table) -> None:
+        if self._ledger.file_count(table) < FOLD_FILES:
+            return
+        head = commits.head_id(table)
+        rows = self._ledger.read(table=table).rows[-KEPT:]
+        if head is None or not rows:
+            return
+        try:
+            self._ledger.rewrite(table, rows, head)
+        except RetriableError as error:
+            if error.code != commits.MOVED:
+                raise  # else another run reports right now; the next one folds
