@@ -335,8 +335,10 @@ class Source(Connector, Protocol):
         """
         ...
 
-    def deprovision(self, deployment: str, *, slot_is_ours: bool) -> tuple[str, ...]:
-        """Remove exactly what ``provision`` made for ``deployment``."""
+    def deprovision(
+        self, deployment: str, *, slot_is_ours: bool, dry_run: bool = False
+    ) -> tuple[str, ...]:
+        """Remove exactly what ``provision`` made for ``deployment``; says what, in words."""
         ...
 
     def changes(

@@ -1,0 +1,193 @@
+"""Deploy and undeploy on the source: publication first, then slot; exactly ours comes away again.
+
+Whose an object is: a publication of ours says so in its comment; the slot cannot, so the lake notes
+the intention before the slot is made (``slot_is_ours``). What we did not make is used if it serves,
+and never altered or dropped.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import psycopg
+
+from tidegate import faults
+from tidegate.connectors.postgres import discover, publication, slots
+from tidegate.connectors.postgres.connection import Connection, session
+from tidegate.connectors.postgres.position import start_of
+from tidegate.connectors.postgres.settings import PostgresSettings
+from tidegate.connectors.protocol import Provisioned
+from tidegate.envelope.position import parse_lsn
+from tidegate.errors import ConfigError, HeldError, RetriableError
+from tidegate.names import TableId
+
+_FAILOVER_SINCE: Final = 170000
+_SLOT_MADE: Final = "slot {} created"
+
+
+def plan(settings: PostgresSettings, deployment: str) -> tuple[str, ...]:
+    """What ``provision`` would do, in words."""
+    with session(settings, "planning the deployment") as connection:
+        steps = [sql for sql, _ in _publication_steps(connection, settings, deployment)]
+        if slots.find(connection, settings.slot) is None:
+            steps.append(f"create the logical replication slot {settings.slot}")
+    return tuple(steps)
+
+
+def provision(settings: PostgresSettings, deployment: str, slot_is_ours: bool) -> Provisioned:
+    """Publication before slot: the slot must not decode changes of an unpublished table."""
+    with session(settings, "deploying") as connection:
+        connection.execute(f"SET lock_timeout = {int(settings.lock_timeout_seconds * 1000)}")
+        actions = [
+            _execute(c, connection) for c in _publication_steps(connection, settings, deployment)
+        ]
+        faults.point("deploy.after_publication")
+        start, made = _ensure_slot(connection, settings, slot_is_ours)
+        faults.point("deploy.after_slot")
+        system = slots.system_identifier(connection)
+    if made:
+        actions.append(_SLOT_MADE.format(settings.slot))
+    return Provisioned(
+        start=start_of(system, start),
+        publication=settings.publication,
+        slot=settings.slot,
+        actions=tuple(actions),
+    )
+
+
+def deprovision(
+    settings: PostgresSettings, deployment: str, slot_is_ours: bool, dry_run: bool
+) -> tuple[str, ...]:
+    """Slot first: without its publication a slot's next decoding would fail."""
+    actions: list[str] = []
+    with session(settings, "undeploying") as connection:
+        slot = slots.find(connection, settings.slot)
+        if slot is not None and slot_is_ours:
+            if not dry_run:
+                _check_free(slot)
+                connection.execute("SELECT pg_catalog.pg_drop_replication_slot(%s)", (slot.name,))
+            actions.append(f"slot {slot.name} dropped")
+        found = publication.find(connection, settings.publication)
+        if found is not None and found.owner() == deployment:
+            if not dry_run:
+                connection.execute(publication.drop_sql(found.name).encode())
+            actions.append(f"publication {found.name} dropped")
+    return tuple(actions)
+
+
+Step = tuple[str, str]  # SQL (or empty), words
+
+
+def _publication_steps(
+    connection: Connection, settings: PostgresSettings, deployment: str
+) -> list[Step]:
+    """The statements that bring the publication to the listed tables."""
+    name, tables = settings.publication, settings.table_ids
+    partitioned = _partitioned(connection, tables)
+    found = publication.find(connection, name)
+    if found is None:
+        return [
+            (publication.create_sql(name, tables, partitioned), f"publication {name} created"),
+            (publication.comment_sql(name, deployment, settings.pipeline_id), ""),
+        ]
+    if found.owner() != deployment:
+        _check_foreign(found, settings, partitioned)
+        return []
+    steps: list[Step] = []
+    if partitioned and not found.via_root:
+        steps.append((publication.via_root_sql(name), f"publication {name} by partition root"))
+    if found.members != frozenset(tables):
+        steps.append(
+            (
+                publication.set_sql(name, tables, partitioned),
+                f"publication {name} now holds {len(tables)} tables",
+            )
+        )
+    return steps
+
+
+def _check_foreign(
+    found: publication.Publication, settings: PostgresSettings, partitioned: frozenset[TableId]
+) -> None:
+    """A publication that we did not make serves as it is, or is refused with the SQL to mend it."""
+    missing = tuple(t for t in settings.table_ids if t not in found.sent)
+    unrooted = partitioned and not found.via_root
+    if missing or unrooted:
+        sql = (
+            publication.add_sql(found.name, missing, partitioned)
+            if missing
+            else (publication.via_root_sql(found.name))
+        )
+        raise ConfigError(
+            "deploy.publication_foreign",
+            f"the publication {found.name} exists, was not made by this deployment, and does not"
+            f" send {', '.join(map(str, missing or partitioned))} as needed",
+            hint=f"run `{sql}`, or set source.publication_name to a name that is free",
+        )
+
+
+def _partitioned(connection: Connection, tables: tuple[TableId, ...]) -> frozenset[TableId]:
+    found = {t: discover.relation(connection, t) for t in tables}
+    return frozenset(t for t, r in found.items() if r is not None and r.kind == "p")
+
+
+def _execute(step: Step, connection: Connection) -> str:
+    sql, words = step
+    connection.execute(sql.encode())
+    return words or sql
+
+
+def _ensure_slot(
+    connection: Connection, settings: PostgresSettings, slot_is_ours: bool
+) -> tuple[int, bool]:
+    """The slot's start: its consistent point, or of one we made before, what it confirmed."""
+    slot = slots.find(connection, settings.slot)
+    if slot is None:
+        return _create_slot(connection, settings), True
+    if not slot_is_ours:
+        raise ConfigError(
+            "deploy.slot_exists",
+            f"the replication slot {slot.name} exists and was not made by this deployment",
+            hint="two readers of one slot lose changes: set source.slot_name to a name that is"
+            f" free, or, if nobody uses it, SELECT pg_drop_replication_slot('{slot.name}')",
+        )
+    if slot.kind != "logical" or slot.plugin != "pgoutput" or slot.database != settings.database:
+        raise ConfigError(
+            "deploy.slot_unfit",
+            f"the replication slot {slot.name} is {slot.kind} {slot.plugin or ''} of database"
+            f" {slot.database}, not a pgoutput slot of {settings.database}",
+            hint="set source.slot_name to a name that is free",
+        )
+    return slot.confirmed or 0, False
+
+
+def _create_slot(connection: Connection, settings: PostgresSettings) -> int:
+    failover = ", failover => true" if connection.info.server_version >= _FAILOVER_SINCE else ""
+    connection.execute(f"SET statement_timeout = {int(settings.cut_timeout_seconds * 1000)}")
+    try:
+        row = connection.execute(
+            "SELECT lsn::text FROM pg_catalog.pg_create_logical_replication_slot("
+            f"%s, 'pgoutput'{failover})".encode(),
+            (settings.slot,),
+        ).fetchone()
+    except psycopg.errors.QueryCanceled:
+        raise RetriableError(
+            "deploy.slot_waits",
+            "the slot waited for open transactions of the source for"
+            f" {settings.cut_timeout_seconds:.0f} s",
+            hint="find them in pg_stat_activity (backend_xid is not null), let them end, then"
+            " deploy again",
+        ) from None
+    finally:
+        if not connection.closed:
+            connection.execute("SET statement_timeout = 0")
+    return parse_lsn(str((row or ("0/0",))[0]))
+
+
+def _check_free(slot: slots.Slot) -> None:
+    if slot.active_pid is not None:
+        raise HeldError(
+            "source.in_use",
+            f"the slot {slot.name} is in use by process {slot.active_pid}",
+            hint="end the capture that runs, then undeploy again",
+        )

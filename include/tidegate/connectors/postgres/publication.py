@@ -1,0 +1,113 @@
+"""The pipeline's publication: what it holds, whose it is, and the SQL that changes it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tidegate.connectors.postgres.connection import Connection
+from tidegate.names import TableId, quote_sql
+
+MARK: Final = "tidegate:"
+"""Comments of publications that Tidegate made begin with this, then JSON."""
+
+ACTIONS: Final = ("insert", "update", "delete", "truncate")
+
+_SQL: Final = """
+SELECT p.oid, p.puballtables, p.pubviaroot, p.pubinsert, p.pubupdate, p.pubdelete, p.pubtruncate,
+       pg_catalog.obj_description(p.oid, 'pg_publication')
+FROM pg_catalog.pg_publication p WHERE p.pubname = %s
+"""
+_MEMBERS_SQL: Final = """
+SELECT n.nspname, c.relname
+FROM pg_catalog.pg_publication_rel r
+JOIN pg_catalog.pg_class c ON c.oid = r.prrelid
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE r.prpubid = %s ORDER BY 1, 2
+"""
+_SENT_SQL: Final = """
+SELECT schemaname::text, tablename::text, {filter}
+FROM pg_catalog.pg_publication_tables WHERE pubname = %s
+"""
+_FILTERS_SINCE: Final = 150000
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """A publication that exists."""
+
+    name: str
+    all_tables: bool
+    via_root: bool
+    actions: tuple[str, ...]
+    comment: str | None
+    members: frozenset[TableId]  # named in it
+    sent: frozenset[TableId]  # sent because of it, by schema or FOR ALL TABLES as well
+    filtered: frozenset[TableId]  # of which only some rows are sent
+
+    def owner(self) -> str | None:
+        """The deployment that made it, None if Tidegate did not."""
+        return _mark(self.comment).get("deployment")
+
+
+def find(connection: Connection, name: str) -> Publication | None:
+    row = connection.execute(_SQL, (name,)).fetchone()
+    if row is None:
+        return None
+    filters = "rowfilter" if connection.info.server_version >= _FILTERS_SINCE else "NULL::text"
+    sent = connection.execute(_SENT_SQL.format(filter=filters).encode(), (name,)).fetchall()
+    return Publication(
+        name=name,
+        all_tables=row[1],
+        via_root=row[2],
+        actions=tuple(a for a, on in zip(ACTIONS, row[3:7], strict=True) if on),
+        comment=row[7],
+        members=frozenset(TableId(*m) for m in connection.execute(_MEMBERS_SQL, (row[0],))),
+        sent=frozenset(TableId(schema, table) for schema, table, _ in sent),
+        filtered=frozenset(TableId(schema, table) for schema, table, rows in sent if rows),
+    )
+
+
+def comment_sql(name: str, deployment: str, pipeline_id: str) -> str:
+    mark = MARK + json.dumps({"deployment": deployment, "pipeline": pipeline_id})
+    return f"COMMENT ON PUBLICATION {quote_sql(name)} IS '{mark}'"
+
+
+def create_sql(name: str, tables: tuple[TableId, ...], partitioned: frozenset[TableId]) -> str:
+    """Only the listed tables; partitions speak as their root."""
+    return (
+        f"CREATE PUBLICATION {quote_sql(name)} FOR TABLE {_names(tables, partitioned)}"
+        " WITH (publish_via_partition_root = true)"
+    )
+
+
+def set_sql(name: str, tables: tuple[TableId, ...], partitioned: frozenset[TableId]) -> str:
+    return f"ALTER PUBLICATION {quote_sql(name)} SET TABLE {_names(tables, partitioned)}"
+
+
+def add_sql(name: str, tables: tuple[TableId, ...], partitioned: frozenset[TableId]) -> str:
+    return f"ALTER PUBLICATION {quote_sql(name)} ADD TABLE {_names(tables, partitioned)}"
+
+
+def via_root_sql(name: str) -> str:
+    return f"ALTER PUBLICATION {quote_sql(name)} SET (publish_via_partition_root = true)"
+
+
+def drop_sql(name: str) -> str:
+    return f"DROP PUBLICATION {quote_sql(name)}"
+
+
+def _names(tables: tuple[TableId, ...], partitioned: frozenset[TableId]) -> str:
+    """ONLY: a table's children by inheritance are tables of their own."""
+    return ", ".join(t.sql if t in partitioned else f"ONLY {t.sql}" for t in tables)
+
+
+def _mark(comment: str | None) -> dict[str, Any]:
+    if not comment or not comment.startswith(MARK):
+        return {}
+    try:
+        mark = json.loads(comment.removeprefix(MARK))
+    except ValueError:  # someone edited it: then it is theirs
+        return {}
+    return mark if isinstance(mark, dict) else {}

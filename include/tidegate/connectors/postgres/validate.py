@@ -1,0 +1,215 @@
+"""Is the source ready: every problem in one report, each with the SQL that fixes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from tidegate.connectors.postgres import discover, publication, slots
+from tidegate.connectors.postgres.connection import Connection, session
+from tidegate.connectors.postgres.settings import MAX_VERSION, MIN_VERSION, PostgresSettings
+from tidegate.connectors.postgres.table_checks import check_table
+from tidegate.connectors.protocol import Problem, Severity, ValidationReport
+from tidegate.names import TableId, quote_sql
+
+_NEEDED_SLOTS: Final = 2  # the pipeline's own, and a sweep's for a moment
+_SMALL_WAL_MB: Final = 1024
+_IDLE_TIMEOUT_SINCE: Final = 180000
+
+_SERVER_SQL: Final = """
+SELECT pg_catalog.current_setting('wal_level'), pg_catalog.pg_is_in_recovery(),
+       pg_catalog.current_setting('max_replication_slots')::int
+         - (SELECT count(*) FROM pg_catalog.pg_replication_slots),
+       pg_catalog.current_setting('max_wal_senders')::int
+         - (SELECT count(*) FROM pg_catalog.pg_stat_replication),
+       (SELECT setting::bigint FROM pg_catalog.pg_settings WHERE name = 'max_slot_wal_keep_size')
+"""
+_MAY_CREATE_SQL: Final = """
+SELECT pg_catalog.has_database_privilege(pg_catalog.current_database(), 'CREATE')
+"""
+_ROLE_SQL: Final = """
+SELECT r.rolsuper OR r.rolreplication OR EXISTS (
+         SELECT FROM pg_catalog.pg_roles g
+         WHERE g.rolname = 'rds_replication' AND pg_catalog.pg_has_role(r.oid, g.oid, 'MEMBER'))
+FROM pg_catalog.pg_roles r WHERE r.rolname = pg_catalog.current_user
+"""
+
+
+def validate(settings: PostgresSettings) -> ValidationReport:
+    """Nothing is changed. A source that cannot be reached raises what to do about it."""
+    with session(settings, "validating") as connection:
+        problems = [*_version(connection)]
+        if not problems:
+            problems += _server(connection, settings)
+            problems += _slot(connection, settings)
+            problems += _tables(connection, settings)
+            problems += _publication(connection, settings)
+    return ValidationReport(tuple(problems))
+
+
+def _version(connection: Connection) -> Iterator[Problem]:
+    version = connection.info.server_version // 10000
+    if not MIN_VERSION <= version <= MAX_VERSION:
+        message = f"PostgreSQL {version}; supported are {MIN_VERSION} to {MAX_VERSION}"
+        yield _error("version", message)
+
+
+def _server(connection: Connection, settings: PostgresSettings) -> Iterator[Problem]:
+    row = connection.execute(_SERVER_SQL).fetchone() or ()
+    level, recovering, slots_left, senders_left, keep_mb = row
+    if recovering:
+        yield _error("standby", "this is a standby; give the primary's address")
+    if level != "logical":
+        fix = "ALTER SYSTEM SET wal_level = 'logical'; -- then restart the server"
+        yield _error("wal_level", f"wal_level is {level}, not logical", fix)
+    role = connection.execute(_ROLE_SQL).fetchone()
+    if role is None or not role[0]:
+        yield _error(
+            "replication_privilege",
+            f"{settings.username} may not replicate",
+            f"ALTER ROLE {quote_sql(settings.username)} REPLICATION"
+            " -- on RDS: GRANT rds_replication TO it",
+        )
+    exists = slots.find(connection, settings.slot) is not None
+    if slots_left < _NEEDED_SLOTS - exists:
+        yield _full("max_replication_slots", slots_left)
+    if senders_left < _NEEDED_SLOTS:
+        yield _full("max_wal_senders", senders_left)
+    yield from _retention(connection, keep_mb)
+
+
+def _full(setting: str, left: int) -> Problem:
+    message = f"{setting}: {max(left, 0)} free; one for capture and one for sweeps are needed"
+    fix = f"ALTER SYSTEM SET {setting} = …; -- then restart the server"
+    return _error(f"{setting}_used_up", message, fix)
+
+
+def _retention(connection: Connection, keep_mb: int) -> Iterator[Problem]:
+    if keep_mb < 0:
+        yield _warning(
+            "wal_unbounded",
+            "max_slot_wal_keep_size is unlimited: while capture stands still, WAL fills the disk",
+            "ALTER SYSTEM SET max_slot_wal_keep_size = '100GB'; SELECT pg_reload_conf()",
+        )
+    elif keep_mb < _SMALL_WAL_MB:
+        yield _warning(
+            "wal_bound_small",
+            f"max_slot_wal_keep_size is {keep_mb} MB: a short pause of capture loses the slot,"
+            " and every table must be swept again",
+            "ALTER SYSTEM SET max_slot_wal_keep_size = '100GB'; SELECT pg_reload_conf()",
+        )
+    if connection.info.server_version >= _IDLE_TIMEOUT_SINCE:
+        row = connection.execute(
+            "SELECT setting::bigint FROM pg_catalog.pg_settings"
+            " WHERE name = 'idle_replication_slot_timeout'"
+        ).fetchone()
+        if row and row[0] > 0:
+            message = f"idle_replication_slot_timeout is {row[0]} s: a pause of capture that long"
+            yield _warning("slot_idle_timeout", f"{message} loses the slot")
+
+
+def _slot(connection: Connection, settings: PostgresSettings) -> Iterator[Problem]:
+    slot = slots.find(connection, settings.slot)
+    if slot is None:
+        return
+    drop = f"SELECT pg_drop_replication_slot('{slot.name}')"
+    if slot.kind != "logical" or slot.plugin != "pgoutput" or slot.database != settings.database:
+        yield _error(
+            "slot_unfit",
+            f"the slot {slot.name} is not a pgoutput slot of {settings.database}",
+            f"{drop} -- if nobody uses it; or set source.slot_name",
+        )
+    elif slot.lost:
+        yield _error(
+            "slot_lost",
+            f"the slot {slot.name} was invalidated"
+            f" ({slot.invalid_reason or 'its WAL was removed'}): changes are missing",
+            f"{drop} -- then `tidegate deploy --new-epoch` and sweep every table",
+        )
+
+
+def _tables(connection: Connection, settings: PostgresSettings) -> Iterator[Problem]:
+    if not settings.tables:
+        yield _error("no_tables", "source.tables lists no table")
+    for table in settings.table_ids:
+        yield from check_table(
+            connection, table, settings.username, str(table) in settings.append_only
+        )
+
+
+def _publication(connection: Connection, settings: PostgresSettings) -> Iterator[Problem]:
+    found = publication.find(connection, settings.publication)
+    relations = {t: discover.relation(connection, t) for t in settings.table_ids}
+    there = tuple(t for t, relation in relations.items() if relation is not None)
+    partitioned = frozenset(t for t, r in relations.items() if r is not None and r.kind == "p")
+    if found is None or found.owner() is not None:
+        yield from _may_publish(connection, settings, found, there)
+        return
+    missing = tuple(t for t in there if t not in found.sent)
+    if missing:
+        yield _error(
+            "publication_tables",
+            f"the publication {found.name} is not Tidegate's and does not send"
+            f" {', '.join(map(str, missing))}",
+            publication.add_sql(found.name, missing, partitioned),
+        )
+    if partitioned and not found.via_root:
+        message = f"the publication {found.name} sends partitions under their own names"
+        yield _error("publication_via_root", message, publication.via_root_sql(found.name))
+    yield from _sends_all(found, there)
+
+
+def _sends_all(found: publication.Publication, tables: tuple[TableId, ...]) -> Iterator[Problem]:
+    unsent = [a for a in publication.ACTIONS if a not in found.actions]
+    if unsent:
+        yield _error(
+            "publication_actions",
+            f"the publication {found.name} does not send {', '.join(unsent)}",
+            f"ALTER PUBLICATION {quote_sql(found.name)}"
+            f" SET (publish = '{', '.join(publication.ACTIONS)}')",
+        )
+    for table in tables:
+        if table in found.filtered:
+            message = f"the publication {found.name} filters rows; a sweep would bring all of them"
+            fix = f"ALTER PUBLICATION {quote_sql(found.name)} SET TABLE … -- without WHERE"
+            yield _error("publication_filter", message, fix, str(table))
+
+
+def _may_publish(
+    connection: Connection,
+    settings: PostgresSettings,
+    found: publication.Publication | None,
+    tables: tuple[TableId, ...],
+) -> Iterator[Problem]:
+    """Creating a publication takes CREATE on the database and ownership of its tables."""
+    role = quote_sql(settings.username)
+    if found is None:
+        row = connection.execute(_MAY_CREATE_SQL).fetchone()
+        if row is not None and not row[0]:
+            fix = f"GRANT CREATE ON DATABASE {quote_sql(settings.database)} TO {role}"
+            yield _error(
+                "create_privilege", f"{settings.username} may not create publications", fix
+            )
+    for table in tables:
+        if found is not None and table in found.sent:
+            continue
+        owned = connection.execute(
+            "SELECT pg_catalog.pg_has_role(relowner, 'USAGE'), pg_catalog.pg_get_userbyid(relowner)"
+            " FROM pg_catalog.pg_class WHERE oid = %s::regclass",
+            (table.sql,),
+        ).fetchone()
+        if owned is not None and not owned[0]:
+            yield _error(
+                "ownership",
+                f"only the owner of {table} ({owned[1]}) may publish it",
+                f"GRANT {quote_sql(owned[1])} TO {role} -- or let the owner create the publication",
+                str(table),
+            )
+
+
+def _error(code: str, message: str, fix: str | None = None, table: str | None = None) -> Problem:
+    return Problem(f"postgres.{code}", Severity.ERROR, message, table, fix)
+
+
+def _warning(code: str, message: str, fix: str | None = None) -> Problem:
+    return Problem(f"postgres.{code}", Severity.WARNING, message, None, fix)
