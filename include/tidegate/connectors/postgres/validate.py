@@ -31,7 +31,7 @@ _ROLE_SQL: Final = """
 SELECT r.rolsuper OR r.rolreplication OR EXISTS (
          SELECT FROM pg_catalog.pg_roles g
          WHERE g.rolname = 'rds_replication' AND pg_catalog.pg_has_role(r.oid, g.oid, 'MEMBER'))
-FROM pg_catalog.pg_roles r WHERE r.rolname = pg_catalog.current_user
+FROM pg_catalog.pg_roles r WHERE r.rolname = current_user
 """
 
 
@@ -139,12 +139,13 @@ def _tables(connection: Connection, settings: PostgresSettings) -> Iterator[Prob
 
 def _publication(connection: Connection, settings: PostgresSettings) -> Iterator[Problem]:
     found = publication.find(connection, settings.publication)
-    relations = {t: discover.relation(connection, t) for t in settings.table_ids}
-    there = tuple(t for t, relation in relations.items() if relation is not None)
-    partitioned = frozenset(t for t, r in relations.items() if r is not None and r.kind == "p")
+    relations = [discover.relation(connection, table) for table in settings.table_ids]
+    live = [relation for relation in relations if relation is not None]
+    partitioned = frozenset(relation.table for relation in live if relation.kind == "p")
     if found is None or found.owner() is not None:
-        yield from _may_publish(connection, settings, found, there)
+        yield from _may_publish(connection, settings, found, live)
         return
+    there = tuple(relation.table for relation in live)
     missing = tuple(t for t in there if t not in found.sent)
     if missing:
         yield _error(
@@ -179,7 +180,7 @@ def _may_publish(
     connection: Connection,
     settings: PostgresSettings,
     found: publication.Publication | None,
-    tables: tuple[TableId, ...],
+    live: list[discover.Relation],
 ) -> Iterator[Problem]:
     """Creating a publication takes CREATE on the database and ownership of its tables."""
     role = quote_sql(settings.username)
@@ -190,13 +191,14 @@ def _may_publish(
             yield _error(
                 "create_privilege", f"{settings.username} may not create publications", fix
             )
-    for table in tables:
+    for relation in live:
+        table = relation.table
         if found is not None and table in found.sent:
             continue
         owned = connection.execute(
             "SELECT pg_catalog.pg_has_role(relowner, 'USAGE'), pg_catalog.pg_get_userbyid(relowner)"
-            " FROM pg_catalog.pg_class WHERE oid = %s::regclass",
-            (table.sql,),
+            " FROM pg_catalog.pg_class WHERE oid = %s",
+            (relation.oid,),
         ).fetchone()
         if owned is not None and not owned[0]:
             yield _error(

@@ -1,0 +1,173 @@
+"""Deploy is idempotent, survives being killed, and undeploy removes exactly what it made."""
+
+from __future__ import annotations
+
+import pytest
+from tests.support.postgres import SourceDatabase
+
+from tidegate import faults
+from tidegate.config.platform import PlatformConfig, TransportMode
+from tidegate.errors import ConfigError, FatalError
+from tidegate.jobs.capture import run_capture
+from tidegate.jobs.deploy import deploy, undeploy
+from tidegate.lake.catalog import open_catalog
+from tidegate.lake.change_log import ChangeLog
+
+pytestmark = pytest.mark.postgres
+
+WEBHOOK = [{"sink_id": "hook", "sink_type": "webhook", "webhook": {"url": "http://localhost/x"}}]
+
+
+@pytest.fixture
+def db(any_source_db: SourceDatabase) -> SourceDatabase:
+    any_source_db.sql(
+        "CREATE TABLE items (id int PRIMARY KEY)", "CREATE TABLE more (id int PRIMARY KEY)"
+    )
+    return any_source_db
+
+
+def published(db: SourceDatabase) -> list[str]:
+    query = "SELECT tablename::text FROM pg_publication_tables ORDER BY 1"
+    return [row[0] for row in db.rows(query)]
+
+
+def slots(db: SourceDatabase) -> list[str]:
+    query = f"SELECT slot_name::text FROM pg_replication_slots WHERE database = '{db.name}'"
+    return [row[0] for row in db.rows(query)]
+
+
+def test_second_deploy_changes_nothing(db: SourceDatabase, platform: PlatformConfig) -> None:
+    pipeline = db.pipeline("public.items")
+    first = deploy(pipeline, platform)
+    second = deploy(pipeline, platform)
+    assert (first.status, second.status) == ("deployed", "unchanged")
+    assert second.start == first.start
+    assert published(db) == ["items"]
+    assert slots(db) == [pipeline.slot_name]
+
+
+def test_failover_slot_where_the_server_has_them(
+    db: SourceDatabase, platform: PlatformConfig
+) -> None:
+    deploy(db.pipeline("public.items"), platform)
+    if db.server.version >= 17:
+        assert db.value(f"SELECT failover FROM pg_replication_slots WHERE database = '{db.name}'")
+
+
+def test_dry_run_changes_nothing(db: SourceDatabase, platform: PlatformConfig) -> None:
+    result = deploy(db.pipeline("public.items"), platform, dry_run=True)
+    assert result.status == "planned"
+    assert len(result.actions) == 4
+    assert not published(db)
+    assert not slots(db)
+
+
+def test_tables_follow_the_file(db: SourceDatabase, platform: PlatformConfig) -> None:
+    deploy(db.pipeline("public.items"), platform)
+    deploy(db.pipeline("public.items", "public.more"), platform)
+    assert published(db) == ["items", "more"]
+    deploy(db.pipeline("public.more"), platform)
+    assert published(db) == ["more"]
+
+
+def test_undeploy_removes_everything_it_made(db: SourceDatabase, platform: PlatformConfig) -> None:
+    pipeline = db.pipeline("public.items")
+    deploy(pipeline, platform)
+    planned = undeploy(pipeline, platform, dry_run=True)
+    assert slots(db)
+    assert undeploy(pipeline, platform).actions == planned.actions
+    assert not published(db)
+    assert not slots(db)
+    assert not ChangeLog(open_catalog(platform, pipeline), pipeline).exists()
+    assert undeploy(pipeline, platform).actions == ()
+    assert deploy(pipeline, platform).status == "deployed"
+
+
+def test_publication_of_the_user_is_used_and_never_dropped(
+    db: SourceDatabase, platform: PlatformConfig
+) -> None:
+    db.sql("CREATE PUBLICATION mine FOR TABLE items, more")
+    pipeline = db.pipeline("public.items", publication_name="mine")
+    deploy(pipeline, platform)
+    db.sql("INSERT INTO items VALUES (1)", "INSERT INTO more VALUES (1)")
+    assert run_capture(pipeline, platform).rows == 1
+    undeploy(pipeline, platform)
+    assert published(db) == ["items", "more"]
+    assert not slots(db)
+
+
+def test_publication_of_another_deployment_is_not_taken_over(
+    db: SourceDatabase, platform: PlatformConfig, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    elsewhere = PlatformConfig.model_validate(
+        {"lake": {"home": str(tmp_path_factory.mktemp("elsewhere"))}}
+    )
+    deploy(db.pipeline("public.items"), platform)
+    with pytest.raises(ConfigError) as caught:
+        deploy(db.pipeline("public.items", "public.more"), elsewhere)
+    assert caught.value.code == "deploy.publication_foreign"
+    with pytest.raises(ConfigError) as caught:
+        deploy(db.pipeline("public.items"), elsewhere)
+    assert caught.value.code == "deploy.slot_exists"
+    undeploy(db.pipeline("public.items"), elsewhere)
+    assert published(db) == ["items"]
+    assert slots(db)
+
+
+@pytest.mark.parametrize("fault", ["deploy.after_publication", "deploy.after_slot"])
+def test_killed_deploy_is_finished_by_the_next(
+    db: SourceDatabase, platform: PlatformConfig, fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipeline = db.pipeline("public.items")
+    monkeypatch.setattr(faults, "_hits", {})
+    monkeypatch.setenv("TIDEGATE_FAULT", f"{fault}@raise")
+    with pytest.raises(faults.Fault):
+        deploy(pipeline, platform)
+    monkeypatch.delenv("TIDEGATE_FAULT")
+    db.sql("INSERT INTO items VALUES (1)")
+    deploy(pipeline, platform)
+    db.sql("INSERT INTO items VALUES (2)")
+    captured = run_capture(pipeline, platform).rows
+    # With the slot made before the kill, what happened since then is in the log as well.
+    assert captured == (2 if fault == "deploy.after_slot" else 1)
+    undeploy(pipeline, platform)
+    assert not published(db)
+    assert not slots(db)
+
+
+def test_lost_slot_needs_a_new_epoch(db: SourceDatabase, platform: PlatformConfig) -> None:
+    pipeline = db.pipeline("public.items")
+    first = deploy(pipeline, platform)
+    db.sql(f"SELECT pg_drop_replication_slot('{pipeline.slot_name}')")
+    with pytest.raises(FatalError) as caught:
+        deploy(pipeline, platform)
+    assert caught.value.code == "deploy.slot_lost"
+    assert "public.items" in caught.value.hint
+    renewed = deploy(pipeline, platform, new_epoch=True)
+    assert renewed.start is not None
+    assert first.start is not None
+    assert renewed.start.partition("/")[0] != first.start.partition("/")[0]
+    db.sql("INSERT INTO items VALUES (1)")
+    assert run_capture(pipeline, platform).rows == 1
+
+
+def test_every_problem_stops_the_deployment_before_anything_is_made(
+    db: SourceDatabase, platform: PlatformConfig
+) -> None:
+    db.sql("CREATE TABLE keyless (id int)")
+    with pytest.raises(ConfigError, match="keyless") as caught:
+        deploy(db.pipeline("public.items", "public.keyless", "public.nowhere"), platform)
+    assert caught.value.code == "deploy.not_ready"
+    assert "public.nowhere" in caught.value.message
+    assert not published(db)
+    assert not slots(db)
+
+
+def test_what_is_not_built_is_refused(db: SourceDatabase, platform: PlatformConfig) -> None:
+    with pytest.raises(ConfigError, match="hook") as caught:
+        deploy(db.pipeline("public.items", sinks=WEBHOOK), platform)
+    assert caught.value.code == "deploy.sink_not_built"
+    kafka = platform.model_copy(update={"transport_mode": TransportMode.KAFKA})
+    with pytest.raises(ConfigError) as caught:
+        deploy(db.pipeline("public.items"), kafka)
+    assert caught.value.code == "deploy.transport_not_built"

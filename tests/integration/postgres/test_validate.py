@@ -1,0 +1,182 @@
+"""Validation names every problem at once, before a table is published (I11)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.support.postgres import SourceDatabase
+
+from tidegate.config.pipeline import PipelineConfig
+from tidegate.config.platform import PlatformConfig
+from tidegate.connectors.postgres.connector import PostgresConnector
+from tidegate.connectors.protocol import ValidationReport
+from tidegate.errors import ConfigError, RetriableError
+from tidegate.testing.postgres_server import PASSWORD, free_port, running
+
+pytestmark = pytest.mark.postgres
+
+APPEND = [{"sink_id": "lake", "sink_type": "iceberg", "iceberg": {"write_mode": "append"}}]
+
+
+def validated(pipeline: PipelineConfig) -> ValidationReport:
+    return PostgresConnector(pipeline, PlatformConfig()).validate()
+
+
+def codes(report: ValidationReport) -> set[str]:
+    return {problem.code for problem in report.errors}
+
+
+def test_a_ready_source_has_no_errors(any_source_db: SourceDatabase) -> None:
+    any_source_db.sql("CREATE TABLE items (id int PRIMARY KEY)")
+    report = validated(any_source_db.pipeline("public.items"))
+    assert report.ok
+    assert {problem.code for problem in report.warnings} == {"postgres.wal_unbounded"}
+
+
+@pytest.mark.parametrize(
+    ("ddl", "code"),
+    [
+        ("SELECT 1", "table_missing"),
+        ("CREATE VIEW items AS SELECT 1 AS id", "table_kind"),
+        ("CREATE UNLOGGED TABLE items (id int PRIMARY KEY)", "table_unlogged"),
+        ("CREATE TABLE items (id int)", "no_key"),
+        ("CREATE TABLE items (id int PRIMARY KEY DEFERRABLE)", "deferrable_key"),
+        (
+            "CREATE TABLE items (id int PRIMARY KEY);ALTER TABLE items REPLICA IDENTITY NOTHING",
+            "identity_nothing",
+        ),
+        (
+            "CREATE TABLE items (id int); ALTER TABLE items REPLICA IDENTITY FULL",
+            "no_key",
+        ),
+        (
+            "CREATE TABLE items (a int, id int GENERATED ALWAYS AS (a * 2) STORED PRIMARY KEY)",
+            "generated_key",
+        ),
+        (
+            "CREATE TABLE items (id int PRIMARY KEY) PARTITION BY RANGE (id);"
+            "CREATE TABLE leaf PARTITION OF items DEFAULT;"
+            "ALTER TABLE items REPLICA IDENTITY FULL",
+            "partition_identity",
+        ),
+    ],
+)
+def test_what_would_break_the_application_is_an_error(
+    any_source_db: SourceDatabase, ddl: str, code: str
+) -> None:
+    any_source_db.sql(ddl)
+    report = validated(any_source_db.pipeline("public.items"))
+    assert codes(report) == {f"postgres.{code}"}
+
+
+def test_deferrable_key_fix_makes_the_table_ready(source_db: SourceDatabase) -> None:
+    source_db.sql("CREATE TABLE items (id int PRIMARY KEY DEFERRABLE)")
+    pipeline = source_db.pipeline("public.items")
+    (problem,) = validated(pipeline).errors
+    assert problem.fix_sql is not None
+    source_db.sql(problem.fix_sql.partition(" (")[0])
+    report = validated(pipeline)
+    assert codes(report) == {"postgres.no_key"}, "a deferrable key cannot be merged on either"
+
+
+def test_tables_without_a_key_may_be_appended_under_full_identity(
+    source_db: SourceDatabase,
+) -> None:
+    source_db.sql("CREATE TABLE items (id int)")
+    pipeline = source_db.pipeline("public.items", sinks=APPEND)
+    assert codes(validated(pipeline)) == {"postgres.no_identity"}
+    source_db.sql("ALTER TABLE items REPLICA IDENTITY FULL")
+    assert validated(pipeline).ok
+
+
+def test_identity_index_is_the_key(source_db: SourceDatabase) -> None:
+    source_db.sql(
+        "CREATE TABLE items (id int PRIMARY KEY, a int NOT NULL, b int NOT NULL, c int)",
+        "CREATE UNIQUE INDEX other ON items (b, a) INCLUDE (c)",
+        "ALTER TABLE items REPLICA IDENTITY USING INDEX other",
+    )
+    pipeline = source_db.pipeline("public.items")
+    report = validated(pipeline)
+    assert report.ok
+    assert "postgres.identity_index" in {problem.code for problem in report.warnings}
+    table = pipeline.source.table_ids[0]
+    schema = PostgresConnector(pipeline, PlatformConfig()).discover(table)
+    assert [column.name for column in schema.key_columns] == ["b", "a"]
+
+
+def limited(db: SourceDatabase, attributes: str = "") -> dict[str, Any]:
+    role = f"limited_{db.name}"
+    db.sql(f"CREATE ROLE {role} LOGIN {attributes} PASSWORD '{PASSWORD}'")
+    return {"username": role}
+
+
+def test_missing_privileges_are_all_in_one_report_and_their_fixes_work(
+    any_source_db: SourceDatabase,
+) -> None:
+    db = any_source_db
+    user = limited(db)
+    db.sql(
+        "CREATE SCHEMA own",
+        "CREATE TABLE own.items (id int PRIMARY KEY)",
+        "ALTER TABLE own.items ENABLE ROW LEVEL SECURITY",
+    )
+    pipeline = db.pipeline("own.items", "own.missing", **user)
+    report = validated(pipeline)
+    assert codes(report) == {
+        "postgres.replication_privilege",
+        "postgres.schema_privilege",
+        "postgres.select_privilege",
+        "postgres.row_security",
+        "postgres.create_privilege",
+        "postgres.ownership",
+        "postgres.table_missing",
+    }
+    for problem in report.errors:
+        if problem.fix_sql is not None:
+            db.sql(problem.fix_sql)
+    assert codes(validated(pipeline)) == {"postgres.table_missing"}
+
+
+def test_foreign_publication_must_send_everything(any_source_db: SourceDatabase) -> None:
+    db = any_source_db
+    db.sql(
+        "CREATE TABLE items (id int PRIMARY KEY)",
+        "CREATE TABLE parts (id int PRIMARY KEY) PARTITION BY RANGE (id)",
+        "CREATE TABLE more (id int PRIMARY KEY)",
+        "CREATE PUBLICATION mine FOR TABLE items WHERE (id > 5), parts WITH (publish = 'insert')",
+    )
+    pipeline = db.pipeline("public.items", "public.parts", "public.more", publication_name="mine")
+    assert codes(validated(pipeline)) == {
+        "postgres.publication_tables",
+        "postgres.publication_via_root",
+        "postgres.publication_actions",
+        "postgres.publication_filter",
+    }
+
+
+def test_server_settings_are_checked() -> None:
+    config = {"wal_level": "replica", "max_replication_slots": "0", "max_wal_senders": "1"}
+    with running(16, config=config) as server:
+        db = SourceDatabase(server, server.create_database("bare"))
+        db.sql("CREATE TABLE items (id int PRIMARY KEY)")
+        assert codes(validated(db.pipeline("public.items"))) == {
+            "postgres.wal_level",
+            "postgres.max_replication_slots_used_up",
+            "postgres.max_wal_senders_used_up",
+        }
+
+
+def test_wrong_password_is_a_config_error_that_does_not_show_it(source_db: SourceDatabase) -> None:
+    pipeline = source_db.pipeline("public.items", password="hunter2hunter2")
+    with pytest.raises(ConfigError) as caught:
+        validated(pipeline)
+    assert caught.value.code == "source.login"
+    assert "hunter2" not in str(caught.value)
+
+
+def test_unreachable_server_is_retriable(source_db: SourceDatabase) -> None:
+    pipeline = source_db.pipeline("public.items", host="127.0.0.1", port=free_port())
+    with pytest.raises(RetriableError) as caught:
+        validated(pipeline)
+    assert caught.value.code == "source.unreachable"
