@@ -21,6 +21,7 @@ class TidegateSparkHook(SparkSubmitHook):
     def __init__(self, spark: SparkConfig, *, conn_id: str | None = None, **options: Any) -> None:
         self._spark = spark
         self._named_connection = conn_id or spark.connection_id
+        self.ended = 0  # processes that on_kill ended
         super().__init__(conn_id=self._named_connection or "", **options)
         if self._connection["deploy_mode"] == "cluster":
             raise ConfigError(
@@ -63,9 +64,12 @@ class TidegateSparkHook(SparkSubmitHook):
         return [found]
 
     def on_kill(self) -> None:
-        """End launcher, JVM and Python driver; the provider ends the launcher only (seen)."""
+        """End launcher, JVM and Python driver; the provider ends the launcher only (seen).
+
+        Runs inside Airflow's signal handler, maybe in the middle of a log line: logging here would
+        wait for ever on the lock that line holds (seen).
+        """
         process = self._submit_sp
         if process is not None and process.poll() is None:
-            ended = end_tree(process.pid)
-            self.log.info("Ended the Spark application: %d processes", ended)
+            self.ended = end_tree(process.pid)
         super().on_kill()

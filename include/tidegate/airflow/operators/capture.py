@@ -43,6 +43,7 @@ class TidegateCaptureOperator(BaseOperator):
         self.platform_file = platform_file
         self.on_held = on_held
         self._process: subprocess.Popen[str] | None = None
+        self._ended = 0
 
     def execute(self, context: Context) -> dict[str, Any]:
         _, secrets = source_secrets(self.pipeline_file)
@@ -54,8 +55,9 @@ class TidegateCaptureOperator(BaseOperator):
             return settle(files.result(), on_held=self.on_held, died=died)
 
     def on_kill(self) -> None:
+        """Runs inside a signal handler: no logging here (see TidegateSparkHook.on_kill)."""
         if self._process is not None and self._process.poll() is None:
-            self.log.info("Ended capture: %d processes", end_tree(self._process.pid))
+            self._ended = end_tree(self._process.pid)
 
     def _run(self, command: list[str]) -> int:
         self._process = subprocess.Popen(
@@ -69,4 +71,6 @@ class TidegateCaptureOperator(BaseOperator):
         with self._process as process:
             for line in process.stdout or ():
                 self.log.info(line.rstrip())
+        if self._ended:
+            self.log.info("Ended capture: %d processes", self._ended)
         return process.returncode

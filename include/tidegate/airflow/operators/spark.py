@@ -80,6 +80,8 @@ class TidegateSparkOperator(SparkSubmitOperator):
             except AirflowException as error:
                 # The job's own words are better, if it had time to write them.
                 died = str(error)
+            if hook.ended:
+                self.log.info("Ended the Spark application: %d processes", hook.ended)
             value = settle(files.result(), on_held=self.on_held, died=died)
         for entry in value["tables"]:
             self.log.info(table_line(entry))
