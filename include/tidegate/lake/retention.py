@@ -143,15 +143,15 @@ def _may_go(file: DataFile, floors: Mapping[str, Position], limit: int, epoch: s
     fields = (_EPOCH, _POSITION, _CAPTURED_AT, _TABLE)
     if not all(field in low and field in high for field in fields):
         return False  # without bounds nothing is certain
-    if from_bytes(TimestamptzType(), high[_CAPTURED_AT]) >= limit:
+    if int(from_bytes(TimestamptzType(), high[_CAPTURED_AT])) >= limit:
         return False
-    epochs = {_text(low[_EPOCH]), _text(high[_EPOCH])}
-    if len(epochs) != 1:
+    file_epoch = _text(low[_EPOCH])
+    if file_epoch != _text(high[_EPOCH]):
         return False
     first, last = _text(low[_TABLE]), _text(high[_TABLE])
     concerned = [floor for name, floor in floors.items() if first <= name <= last]
     place = _text(high[_POSITION])
-    return all(_below(epochs.copy().pop(), place, floor, epoch) for floor in concerned)
+    return all(_below(file_epoch, place, floor, epoch) for floor in concerned)
 
 
 def _below(file_epoch: str, place: str, floor: Position, current: str) -> bool:

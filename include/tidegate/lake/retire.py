@@ -7,6 +7,7 @@ itself (change log, gate journal, schema history, reports) goes with the pipelin
 from __future__ import annotations
 
 import uuid
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 from pyiceberg.catalog import Catalog
@@ -44,8 +45,8 @@ def remove_table(
 
     Its change-log rows go by retention once the pipeline no longer lists it. Idempotent.
     """
-    gate = Gate(catalog, pipeline, settings)
     name = str(table)
+    gate = Gate(catalog, _listing(pipeline, name), settings)
     reason = "the table leaves the pipeline"
     gate.open([name], reason, actor, abandon=True)
     with gate.lease(f"remove-{uuid.uuid4().hex[:8]}", [name], "remove"):
@@ -67,7 +68,8 @@ def retire(
     gate = Gate(catalog, pipeline, settings)
     run = f"retire-{uuid.uuid4().hex[:8]}"
     found: list[Retired] = []
-    with gate.lease(run, pipeline.source.tables, "retire"):
+    tables = pipeline.source.tables
+    with gate.lease(run, tables, "retire") if tables else nullcontext():
         for target in pipeline.targets:
             found.append(_lake_table(catalog, target.identifier, purge))
         control = [
@@ -84,6 +86,15 @@ def retire(
         dropped=tuple(name for part in found for name in part.dropped) + tuple(gone),
         kept=tuple(name for part in found for name in part.kept),
     )
+
+
+def _listing(pipeline: PipelineConfig, name: str) -> PipelineConfig:
+    """The pipeline as it was while it listed the table; its file may no longer do so."""
+    if name in pipeline.source.tables:
+        return pipeline
+    tables = (*pipeline.source.tables, name)
+    source = pipeline.source.model_copy(update={"tables": tables})
+    return pipeline.model_copy(update={"source": source})
 
 
 def _lake_table(catalog: Catalog, identifier: tuple[str, str], purge: bool) -> Retired:

@@ -78,7 +78,7 @@ def any_event(draw: st.DrawFn) -> Event:
     )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(st.lists(any_event(), max_size=40))
 def test_no_interleaving_gives_a_table_two_live_owners(raw: list[Event]) -> None:
     fold = Fold()
@@ -97,7 +97,7 @@ def test_no_interleaving_gives_a_table_two_live_owners(raw: list[Event]) -> None
                 assert not was or was[0].token == owners[0].token or event.evicts
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(st.lists(any_event(), max_size=30), st.integers(0, 30))
 def test_a_checkpoint_anywhere_leaves_the_same_state(raw: list[Event], where: int) -> None:
     plain = replay(events(*raw))

@@ -1,0 +1,81 @@
+"""Removing a table and retiring a pipeline: what goes, what stays."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog import Catalog
+
+from tidegate.config.pipeline import PipelineConfig
+from tidegate.config.platform import PlatformConfig
+from tidegate.envelope.position import boundary
+from tidegate.errors import HeldError
+from tidegate.lake.change_log import ChangeLog
+from tidegate.lake.gate import Gate, GateState
+from tidegate.lake.reports import Reports
+from tidegate.lake.retire import remove_table, retire
+from tidegate.names import TableId
+
+ORDERS = TableId("public", "orders")
+
+
+@pytest.fixture
+def deployed(catalog: Catalog, pipeline: PipelineConfig) -> PipelineConfig:
+    ChangeLog(catalog, pipeline).create(boundary("e1", 1))
+    Reports(catalog, pipeline).add("deploy", "r1", {})
+    catalog.create_namespace(pipeline.namespace)
+    for target in pipeline.targets:
+        catalog.create_table(target.identifier, pa.schema([("n", pa.int64())]))
+    return pipeline
+
+
+def test_retiring_keeps_the_lake_tables(
+    catalog: Catalog, deployed: PipelineConfig, platform: PlatformConfig
+) -> None:
+    result = retire(catalog, deployed, platform.gate)
+    assert result.kept == ("shop.customers", "shop.orders")
+    assert "tidegate_shop.change_log" in result.dropped
+    assert not catalog.namespace_exists("tidegate_shop")
+    assert catalog.table_exists(("shop", "orders"))
+    again = retire(catalog, deployed, platform.gate)
+    assert again.dropped == ("tidegate_shop.gate_journal",)
+
+
+def test_retiring_with_purge_leaves_nothing(
+    catalog: Catalog, deployed: PipelineConfig, platform: PlatformConfig
+) -> None:
+    retire(catalog, deployed, platform.gate, purge=True)
+    assert catalog.list_namespaces() == []
+
+
+def test_retiring_refuses_while_a_sweep_is_open_or_a_writer_runs(
+    catalog: Catalog, deployed: PipelineConfig, platform: PlatformConfig
+) -> None:
+    gate = Gate(catalog, deployed, platform.gate)
+    gate.begin_sweep("r1", [ORDERS], "me")
+    with pytest.raises(HeldError):
+        retire(catalog, deployed, platform.gate)
+    gate.end_sweep("r1", [ORDERS], "published")
+    quick = platform.gate.model_copy(update={"wait_seconds": 0.1})
+    with gate.lease("r2", [ORDERS], "apply"), pytest.raises(HeldError):
+        retire(catalog, deployed, quick)
+
+
+def test_a_removed_table_loses_its_gate_and_keeps_its_data(
+    catalog: Catalog, deployed: PipelineConfig, platform: PlatformConfig
+) -> None:
+    gate = Gate(catalog, deployed, platform.gate)
+    gate.begin_sweep("r1", [ORDERS], "me")
+    result = remove_table(catalog, deployed, platform.gate, ORDERS, actor="me")
+    assert result.kept == ("shop.orders",)
+    assert gate.states()[str(ORDERS)].state is GateState.OPEN
+
+
+def test_a_table_that_the_file_no_longer_lists_can_be_purged(
+    catalog: Catalog, deployed: PipelineConfig, platform: PlatformConfig
+) -> None:
+    source = deployed.source.model_copy(update={"tables": ("public.customers",)})
+    edited = deployed.model_copy(update={"source": source})
+    result = remove_table(catalog, edited, platform.gate, ORDERS, actor="me", purge=True)
+    assert result.dropped == ("shop.orders",)
+    assert not catalog.table_exists(("shop", "orders"))
