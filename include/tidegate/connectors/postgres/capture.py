@@ -70,8 +70,8 @@ class PostgresStream:
         self._thread.start()
 
     def __iter__(self) -> Iterator[ChangeBatch]:
-        through: int | None = None
-        while True:
+        through: int | None = self._flushed
+        while not self._is_last(through):
             try:
                 parcel = self._parcels.get(timeout=WAKE_SECONDS)
             except queue.Empty:
@@ -82,8 +82,6 @@ class PostgresStream:
                 raise parcel
             through = parcel.through
             yield self._decode(parcel)
-            if self._is_last(through):
-                return
 
     def confirm(self, position: Position) -> None:
         """Takes effect with the reader's next message; :meth:`settle` waits for it."""
