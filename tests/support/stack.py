@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from pyiceberg.catalog import Catalog
-from pyiceberg.table import Table
-from pyspark.sql import SparkSession
 
 from tests.support.postgres import SourceDatabase
 from tidegate import faults
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig, SweepConfig
-from tidegate.jobs.deploy import deploy
-from tidegate.jobs.sweep import SweepResult, TableSweep, run_sweep
-from tidegate.lake.catalog import open_catalog
-from tidegate.lake.gate import Gate, TableGate
 from tidegate.names import TableId
+
+if TYPE_CHECKING:  # whole jobs need pyspark, which only tests that use the stack load
+    from pyiceberg.catalog import Catalog
+    from pyiceberg.table import Table
+    from pyspark.sql import SparkSession
+
+    from tidegate.jobs.sweep import SweepResult, TableSweep
+    from tidegate.lake.gate import Gate, TableGate
 
 SMALL_CHUNKS = SweepConfig(chunk_rows=1000, parallelism=2, fetch_size=500, lock_timeout_seconds=5)
 
@@ -35,9 +36,13 @@ class Stack:
     runs: int = field(default=0)
 
     def deploy(self) -> None:
+        from tidegate.jobs.deploy import deploy
+
         deploy(self.pipeline, self.platform)
 
     def sweep(self, *tables: str, run: str | None = None, **options: Any) -> SweepResult:
+        from tidegate.jobs.sweep import run_sweep
+
         self.runs += 1
         return run_sweep(
             self.spark,
@@ -56,10 +61,14 @@ class Stack:
 
     @property
     def catalog(self) -> Catalog:
+        from tidegate.lake.catalog import open_catalog
+
         return open_catalog(self.platform, self.pipeline)
 
     @property
     def gate(self) -> Gate:
+        from tidegate.lake.gate import Gate
+
         return Gate(self.catalog, self.pipeline, self.platform.gate)
 
     def state(self, table: str) -> TableGate:
@@ -70,11 +79,11 @@ class Stack:
 
     def lake(self, table: str, *columns: str, where: str | None = None) -> list[tuple[Any, ...]]:
         """Rows of the lake table as readers see them, sorted."""
-        scan = self.table(table).scan(
-            row_filter=where or "true", selected_fields=columns or ("*",)
-        )
-        rows = scan.to_arrow().to_pylist()
-        return sorted((tuple(row[c] for c in columns) for row in rows), key=repr)
+        loaded = self.table(table)
+        names = columns or tuple(field.name for field in loaded.schema().fields)
+        options = {} if where is None else {"row_filter": where}
+        rows = loaded.scan(selected_fields=names, **options).to_arrow().to_pylist()
+        return sorted((tuple(row[name] for name in names) for row in rows), key=repr)
 
 
 @pytest.fixture

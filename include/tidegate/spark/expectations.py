@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -64,8 +65,17 @@ def _problem(expectation: Expectation) -> str | None:
     return None
 
 
+def _gx() -> Any:
+    with warnings.catch_warnings():
+        # Its own imports are of deprecated modules, which is not the user's to mend.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        import great_expectations
+
+    return great_expectations
+
+
 def _known() -> list[str]:
-    import great_expectations  # noqa: F401 - registers the expectations
+    _gx()  # registers the expectations
     from great_expectations.expectations.registry import (
         list_registered_expectation_implementations,
     )
@@ -74,6 +84,7 @@ def _known() -> list[str]:
 
 
 def _build(expectation: Expectation) -> Any:
+    _gx()
     from great_expectations.expectations.expectation_configuration import ExpectationConfiguration
 
     return ExpectationConfiguration(
@@ -85,7 +96,7 @@ def run_suite(frame: Any, expectations: Sequence[Expectation]) -> list[Verdict]:
     """Validate a Spark DataFrame; one verdict per expectation."""
     if not expectations:
         return []
-    import great_expectations as gx
+    gx = _gx()
     from great_expectations.data_context.types.base import ProgressBarsConfig
 
     context = gx.get_context(mode="ephemeral")

@@ -1,0 +1,267 @@
+"""Sweeps of a real PostgreSQL into a real lake: what readers, writers and the gate see."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+import pytest
+from tests.support.stack import Stack
+
+from tidegate.errors import ConfigError, DataError, HeldError
+from tidegate.lake import positions
+from tidegate.lake.gate import GateState
+
+pytestmark = [pytest.mark.spark, pytest.mark.postgres]
+
+ORDERS = """
+CREATE TABLE orders (id bigint PRIMARY KEY, customer int NOT NULL, amount numeric(12,2),
+                     note text, placed timestamptz NOT NULL DEFAULT '2024-05-01 12:00:00.123456+02')
+"""
+
+
+def fill(stack_db: Any, rows: int, first: int = 1) -> None:
+    stack_db.sql(
+        "INSERT INTO orders (id, customer, amount, note)"
+        f" SELECT g, g % 7, g * 1.25, 'order ' || g FROM generate_series({first}, {first + rows - 1}) g"
+    )
+
+
+@pytest.fixture
+def orders(source_db: Any, stack: Callable[..., Stack]) -> Callable[..., Stack]:
+    """A deployed pipeline over ``orders`` with some rows."""
+
+    def make(rows: int = 2500, **options: Any) -> Stack:
+        source_db.sql(ORDERS)
+        fill(source_db, rows)
+        return stack("public.orders", **options)
+
+    return make
+
+
+def keys(made: Stack, table: str = "public.orders") -> list[int]:
+    return sorted(row[0] for row in made.lake(table, "id"))
+
+
+def test_a_sweep_publishes_every_row_and_stands_at_its_cut(orders: Callable[..., Stack]) -> None:
+    made = orders()
+    result = made.sweep()
+    (table,) = result.tables
+    assert (table.status, table.rows) == ("swept", 2500)
+    assert table.chunks > 1
+    assert positions.applied(made.table("public.orders")) == result.cut
+    assert keys(made) == list(range(1, 2501))
+    assert made.state("public.orders").state is GateState.OPEN
+    assert set(table.checks) >= {"row_count", "keys_unique", "keys_not_null", "keys_as_read"}
+    assert list(made.table("public.orders").metadata.refs) == ["main"]
+    one = made.lake("public.orders", "id", "amount", "placed", where="id = 3")[0]
+    assert [str(value) for value in one] == ["3", "3.75", "2024-05-01 10:00:00.123456+00:00"]
+
+
+def test_an_empty_table_is_swept_to_an_empty_table(orders: Callable[..., Stack]) -> None:
+    made = orders(rows=0)
+    assert made.swept().rows == 0
+    assert keys(made) == []
+    fill(made.db, 10)
+    assert made.swept().rows == 10
+    made.db.sql("DELETE FROM orders")
+    assert made.swept().rows == 0
+    assert keys(made) == []
+
+
+def test_writers_go_on_and_the_sweep_is_one_moment(orders: Callable[..., Stack]) -> None:
+    """Each transaction moves an amount between two rows: at any one moment the sum is the same."""
+    made = orders(rows=3000)
+    made.db.sql("UPDATE orders SET amount = 100")
+    stop, moved = threading.Event(), 0
+
+    def write() -> None:
+        nonlocal moved
+        with made.db.connect() as connection:
+            while not stop.is_set():
+                one, two = moved % 3000 + 1, (moved * 7 + 11) % 3000 + 1
+                with connection.transaction():
+                    connection.execute(
+                        "UPDATE orders SET amount = amount - 1 WHERE id = %s", (one,)
+                    )
+                    connection.execute(
+                        "UPDATE orders SET amount = amount + 1 WHERE id = %s", (two,)
+                    )
+                moved += 1
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        made.swept()
+    finally:
+        stop.set()
+        writer.join()
+    assert moved > 0
+    assert sum(row[0] for row in made.lake("public.orders", "amount")) == 300_000
+
+
+def test_a_truncate_waits_until_the_sweep_has_read(orders: Callable[..., Stack]) -> None:
+    made = orders()
+    refused: list[str] = []
+
+    def truncate(stage: str, done: int, total: int | None, unit: str, **facts: Any) -> None:
+        if not stage.startswith("sweep"):
+            return
+        with made.db.connect() as connection:
+            connection.execute("SET lock_timeout = '200ms'")
+            try:
+                connection.execute("TRUNCATE orders")
+            except psycopg.errors.LockNotAvailable:
+                refused.append(stage)
+
+    assert made.swept(progress=truncate).rows == 2500
+    assert refused
+    made.db.sql("TRUNCATE orders")
+
+
+def test_readers_keep_the_old_rows_until_a_second_sweep_is_published(
+    orders: Callable[..., Stack],
+) -> None:
+    made = orders()
+    first = made.swept()
+    made.db.sql("DELETE FROM orders WHERE id > 1200", "UPDATE orders SET note = 'changed'")
+    seen: list[tuple[int, set[str]]] = []
+
+    def look(stage: str, done: int, total: int | None, unit: str, **facts: Any) -> None:
+        if stage.startswith("sweep"):
+            notes = {row[0][:7] for row in made.lake("public.orders", "note")}
+            seen.append((len(keys(made)), notes))
+            assert made.state("public.orders").state is GateState.SWEEPING
+
+    made.swept(progress=look)
+    assert seen
+    assert set(map(repr, seen)) == {repr((2500, {"order 1", *seen[0][1]}))}
+    assert keys(made) == list(range(1, 1201))
+    assert {row[0] for row in made.lake("public.orders", "note")} == {"changed"}
+    assert made.table("public.orders").metadata.snapshot_by_id(first.snapshot_id or 0) is not None
+
+
+def test_a_failed_audit_leaves_main_and_holds_the_table(orders: Callable[..., Stack]) -> None:
+    expectation = {
+        "type": "expect_column_values_to_be_between",
+        "kwargs": {"column": "customer", "min_value": 0, "max_value": 6},
+    }
+    made = orders(lake={"tables": {"public.orders": {"expectations": [expectation]}}})
+    good = made.swept()
+    assert any("between" in check for check in good.checks)
+    made.db.sql("UPDATE orders SET customer = 99 WHERE id = 5")
+    (failed,) = made.sweep(run="bad").tables
+    assert failed.status == "failed"
+    assert isinstance(failed.error, DataError)
+    assert "expect_column_values_to_be_between(customer)" in failed.error.message
+    assert "99" not in str(failed.error)
+    table = made.table("public.orders")
+    assert table.current_snapshot().snapshot_id == good.snapshot_id
+    assert "sweep_bad" in table.metadata.refs
+    gate = made.state("public.orders")
+    assert gate.state is GateState.HELD
+    assert "audit failed" in (gate.reason or "")
+    made.db.sql("UPDATE orders SET customer = 1 WHERE id = 5")
+    assert made.swept().status == "swept"
+    assert made.state("public.orders").state is GateState.OPEN
+    assert list(made.table("public.orders").metadata.refs) == ["main"]
+
+
+def test_an_unknown_expectation_is_refused_before_anything_happens(
+    orders: Callable[..., Stack],
+) -> None:
+    wrong = {"type": "expect_column_values_to_not_be_nul", "kwargs": {"column": "id"}}
+    made = orders(lake={"tables": {"public.orders": {"expectations": [wrong]}}})
+    with pytest.raises(ConfigError, match="nearest is expect_column_values_to_not_be_null"):
+        made.sweep()
+    assert made.state("public.orders").state is GateState.OPEN
+
+
+def test_a_new_column_is_added_and_a_retyped_one_holds_the_table(
+    orders: Callable[..., Stack],
+) -> None:
+    made = orders(rows=20)
+    before = made.swept()
+    made.db.sql("ALTER TABLE orders ADD COLUMN extra int DEFAULT 4")
+    made.swept()
+    assert {row[0] for row in made.lake("public.orders", "extra")} == {4}
+    made.db.sql("ALTER TABLE orders ALTER COLUMN note TYPE int USING 1")
+    (held,) = made.sweep().tables
+    assert held.status == "held"
+    assert isinstance(held.error, HeldError)
+    assert "column note: the lake has string, the source now gives int" in held.error.message
+    assert made.state("public.orders").state is GateState.HELD
+    assert len(keys(made)) == before.rows
+
+
+def test_a_dry_run_says_what_it_would_do_and_does_nothing(orders: Callable[..., Stack]) -> None:
+    made = orders()
+    result = made.sweep(dry_run=True)
+    (plan,) = result.tables
+    assert plan.status == "planned"
+    assert plan.chunks > 1
+    assert 2000 < plan.rows < 3000
+    assert result.cut is not None
+    assert not made.catalog.table_exists((made.pipeline.namespace, "orders"))
+    assert made.state("public.orders").state is GateState.OPEN
+
+
+def test_partitioned_and_sorted_tables_are_written_as_told(orders: Callable[..., Stack]) -> None:
+    made = orders(
+        lake={
+            "tables": {
+                "public.orders": {
+                    "partition_by": ["bucket(4, customer)"],
+                    "sort_by": ["amount desc"],
+                }
+            }
+        }
+    )
+    made.swept()
+    table = made.table("public.orders")
+    assert len({str(f) for f in table.inspect.files()["partition"].to_pylist()}) == 4
+    assert keys(made) == list(range(1, 2501))
+
+
+def test_tables_fail_one_by_one(source_db: Any, stack: Callable[..., Stack]) -> None:
+    source_db.sql(
+        "CREATE TABLE good (id int PRIMARY KEY)",
+        "INSERT INTO good SELECT generate_series(1, 5)",
+        "CREATE TABLE bad (id int PRIMARY KEY, at int)",
+        "INSERT INTO bad VALUES (1, 1)",
+    )
+    made = stack("public.bad", "public.good")
+    made.sweep()
+    source_db.sql("ALTER TABLE bad ALTER COLUMN at TYPE text", "INSERT INTO good VALUES (6)")
+    result = made.sweep()
+    assert {table.table: table.status for table in result.tables} == {
+        "public.bad": "held",
+        "public.good": "swept",
+    }
+    assert len(made.lake("public.good", "id")) == 6
+
+
+def test_values_the_lake_cannot_hold_follow_the_policy_and_are_counted(
+    source_db: Any, stack: Callable[..., Stack]
+) -> None:
+    source_db.sql(
+        "CREATE TABLE odd (id int PRIMARY KEY, day date, at timestamptz, amount numeric(10,2))",
+        "INSERT INTO odd VALUES (1, 'infinity', '-infinity', 'NaN'),"
+        " (2, '2024-02-29', '2024-02-29 23:59:59.999999+00', 12.34), (3, NULL, NULL, NULL)",
+    )
+    made = stack("public.odd")
+    assert made.swept().adjusted == {"day": 1, "at": 1, "amount": 1}
+    rows = made.lake("public.odd", "id", "day", "at", "amount")
+    assert [[str(value) for value in row] for row in rows] == [
+        ["1", "9999-12-31", "0001-01-01 00:00:00+00:00", "None"],
+        ["2", "2024-02-29", "2024-02-29 23:59:59.999999+00:00", "12.34"],
+        ["3", "None", "None", "None"],
+    ]
+
+
+def test_where_is_refused_clearly(orders: Callable[..., Stack]) -> None:
+    made = orders(rows=5)
+    with pytest.raises(ConfigError, match="key range"):
+        made.sweep(where="id >= 1")
