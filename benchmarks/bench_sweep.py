@@ -1,0 +1,81 @@
+"""A warm sweep against ``psql COPY`` and against dlt's full load of the same table."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from benchmarks import report, workload
+from benchmarks.stage import DATABASE, Stage, median, stage, timed
+from tidegate.jobs.sweep import run_sweep
+from tidegate.spark.session import spark_session
+
+ROUNDS = 3
+DLT_PYTHON = os.environ.get("TIDEGATE_DLT_PYTHON")
+"""A Python with dlt in it (its dependencies clash with Airflow's): ``make bench`` makes one."""
+
+
+def main(rows: int) -> None:
+    with stage("warm", "bench", rows=50_000) as at:
+        spark = spark_session(at.platform, at.pipeline, app_name="bench sweep")
+        run_sweep(spark, at.pipeline, at.platform, run="warm", tables=["public.warm"])
+        workload.fill(at.connection, "bench", 50_001, rows)
+        at.connection.execute("VACUUM ANALYZE bench")
+        copies, sweeps = [], []
+        for number in range(ROUNDS):
+            copies.append(at.copy_out("bench"))
+            run = f"round_{number}"
+            seconds, result = timed(
+                lambda run=run: run_sweep(
+                    spark, at.pipeline, at.platform, run=run, tables=["public.bench"]
+                )
+            )
+            assert not result.failed, result
+            sweeps.append(seconds)
+            print(f"COPY {copies[-1]:.1f} s, sweep {seconds:.1f} s", flush=True)
+        spark.stop()
+        measures = [
+            {"name": "psql COPY TO STDOUT", "value": rows / median(copies), "unit": "rows/s"},
+            {
+                "name": "sweep, audited and published",
+                "value": rows / median(sweeps),
+                "unit": "rows/s",
+                "note": f"{rows:,} rows, median of {ROUNDS}",
+            },
+            {
+                "name": "sweep ÷ COPY",
+                "value": median(copies) / median(sweeps),
+                "target": "≥ 0.4",
+            },
+        ]
+        if DLT_PYTHON:
+            seconds = load_with_dlt(at)
+            measures += [
+                {"name": "dlt full load to Iceberg", "value": rows / seconds, "unit": "rows/s"},
+                {
+                    "name": "sweep ÷ dlt",
+                    "value": seconds / median(sweeps),
+                    "target": "≥ 1.5",
+                    "note": "one dlt load, pyarrow backend",
+                },
+            ]
+    report.save("sweep", f"python -m benchmarks.bench_sweep {rows}", measures)
+
+
+def load_with_dlt(at: Stage) -> float:
+    """Seconds of dlt's own run, as it reports them (its start-up is not counted)."""
+    script = Path(__file__).with_name("peer_dlt.py")
+    port = str(at.server.port)
+    done = subprocess.run(
+        [str(DLT_PYTHON), str(script), port, DATABASE, "bench", str(at.folder / "dlt")],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return float(done.stdout.strip().splitlines()[-1])
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 5_000_000)
