@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 import subprocess
 from datetime import UTC, datetime
@@ -41,8 +42,12 @@ def commit() -> str:
 
 def save(name: str, command: str, measures: list[dict[str, Any]]) -> Path:
     """``measures``: dicts with name, value, unit, target (text or None), note."""
-    RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{name}.json"
+    if os.environ.get("TIDEGATE_BENCH_UNSAVED"):
+        for row in measures:
+            print(f"  {row['name']}: {row['value']:,.2f} (target {row.get('target', '-')})")
+        return path
+    RESULTS.mkdir(exist_ok=True)
     body = {
         "benchmark": name,
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
