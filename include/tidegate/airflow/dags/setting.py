@@ -40,6 +40,9 @@ class Setting:
             schedule=schedule,
             start_date=START,
             catchup=False,
+            # dags/tidegate_pipelines.py names them; dags/tidegate_pipeline_errors.py, which only
+            # looks for problems, must not own them too.
+            auto_register=False,
             tags={"tidegate", self.pipeline.pipeline_id, kind, *self.pipeline.tags},
             description=does,
             doc_md=self._documentation(does),
