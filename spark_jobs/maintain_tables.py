@@ -23,6 +23,8 @@ def job(call: Call) -> Any:
         tables=call.tables,
         force=call.options.force,
         dry_run=call.options.dry_run,
+        run=call.run,
+        progress=call.progress,
     )
 
 

@@ -6,11 +6,12 @@ import argparse
 from typing import Any
 
 from tidegate.jobs.door import Call, main
-from tidegate.names import TableId
 
 
 def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--snapshot-id", type=int, required=True)
+    parser.add_argument("--dry-run", action="store_true")
+    parser.add_argument("--force", action="store_true", help="although the table is held after")
 
 
 def job(call: Call) -> Any:
@@ -18,7 +19,14 @@ def job(call: Call) -> Any:
 
     (table,) = call.tables or ("",)
     return run_rollback(
-        call.spark, call.pipeline, call.platform, TableId.parse(table), call.options.snapshot_id
+        call.spark,
+        call.pipeline,
+        call.platform,
+        table,
+        call.options.snapshot_id,
+        force=call.options.force,
+        dry_run=call.options.dry_run,
+        run=call.run,
     )
 
 

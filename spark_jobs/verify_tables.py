@@ -10,7 +10,14 @@ from tidegate.jobs.door import Call, main
 def job(call: Call) -> Any:
     from tidegate.jobs.verify import run_verify
 
-    return run_verify(call.spark, call.pipeline, call.platform, tables=call.tables)
+    return run_verify(
+        call.spark,
+        call.pipeline,
+        call.platform,
+        tables=call.tables,
+        run=call.run,
+        progress=call.progress,
+    )
 
 
 if __name__ == "__main__":

@@ -83,14 +83,16 @@ def test_failed_and_missing_tables_are_found() -> None:
                 {"table": "a", "status": "applied"},
                 {"table": "b", "status": "failed", "error": error},
                 {"table": "c", "status": "missing"},
-                {"table": "d", "equal": False, "missing": 2},
+                {"table": "d", "status": "different", "missing": 2},
+                {"table": "e", "status": "held", "reason": "held by ann"},
+                {"table": "f", "status": "held", "error": error},
             ]
         ),
         on_held=OnHeld.SKIP,
         died="",
     )
     failed = failed_tables(value)
-    assert [entry["table"] for entry in failed] == ["b", "d"]
+    assert [entry["table"] for entry in failed] == ["b", "d", "f"]
     assert failed[0]["line"] == "b: failed, too many digits [cast.scale] → see the column"
-    assert failed[1]["line"] == "d: missing 2"
+    assert failed[1]["line"] == "d: different, missing 2"
     assert tables_in(value, "missing") == ["c"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
@@ -11,7 +12,8 @@ from tidegate.errors import Decision, TidegateError, decide
 from tidegate.jobs.lines import public, table_line
 from tidegate.jobs.result import JobResult
 
-FAILED_STATES = frozenset({"failed", "unequal", "audit_failed"})
+FAILED_STATES = frozenset({"failed", "different"})
+HELD_STATE = "held"
 
 
 class OnHeld(StrEnum):
@@ -49,7 +51,14 @@ def summary(outcome: JobResult) -> dict[str, Any]:
         "seconds": outcome.seconds,
         **public(outcome.result),
         "tables": [public(entry) for entry in outcome.tables],
+        **_change_log(outcome.result),
     }
+
+
+def _change_log(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Upkeep's word on the change log, beside the tables'."""
+    entry = result.get("change_log")
+    return {"change_log": public(entry)} if isinstance(entry, Mapping) else {}
 
 
 def failed_tables(value: dict[str, Any]) -> list[dict[str, str]]:
@@ -57,8 +66,14 @@ def failed_tables(value: dict[str, Any]) -> list[dict[str, str]]:
     return [
         {"table": entry["table"], "line": table_line(entry)}
         for entry in value["tables"]
-        if entry.get("status") in FAILED_STATES or entry.get("equal") is False
+        if failed(entry)
     ]
+
+
+def failed(entry: Mapping[str, Any]) -> bool:
+    """Failed, different, or held by this very run; a gate someone else closed is no failure."""
+    status = entry.get("status")
+    return status in FAILED_STATES or (status == HELD_STATE and bool(entry.get("error")))
 
 
 def tables_in(value: dict[str, Any], *states: str) -> list[str]:

@@ -21,7 +21,6 @@ from tidegate.config.secrets import apply_secrets, read_secrets_file
 from tidegate.errors import ExitCode, RetriableError, exit_code
 from tidegate.jobs.disclosure import as_tidegate_error, frames
 from tidegate.jobs.lifeline import STOPPED_STATUS, Stopped, end_with_owner, stop_on_signals
-from tidegate.jobs.lines import table_lines
 from tidegate.jobs.result import JobResult, plain, write_result
 from tidegate.observability import log
 from tidegate.observability.progress import LogProgress, Progress
@@ -99,8 +98,6 @@ def _run(job: Job, name: str, arguments: argparse.Namespace, spark: bool) -> int
         return int(exit_code(reason))
     result = result if isinstance(result, dict) else {"value": result}
     finish(result, None)
-    for line in table_lines(result):
-        _log.info(line)
     return int(ExitCode.OK)
 
 

@@ -14,6 +14,7 @@ PUBLIC_TEXT: Final = frozenset(
         "action",
         "branch",
         "cut",
+        "done",
         "from_position",
         "hint",
         "lake_table",
@@ -29,34 +30,42 @@ PUBLIC_TEXT: Final = frozenset(
         "until",
     }
 )
+PUBLIC_COUNTS: Final = frozenset({"adjusted", "compacted", "trimmed", "work"})
+"""Counts by column or by step: names of a schema or of ours, never of a row."""
 _SAID_APART: Final = frozenset({"table", "status", "error", "reason", "hint"})
 
 
 def public(entry: Mapping[str, Any]) -> dict[str, Any]:
     """The facts of one table or run that may leave the process."""
-    return {
-        name: _error(value) if name == "error" else value
-        for name, value in entry.items()
-        if isinstance(value, (bool, int, float))
-        or (isinstance(value, str) and name in PUBLIC_TEXT)
-        or (name == "error" and value)
-    }
+    facts: dict[str, Any] = {}
+    for name, value in entry.items():
+        if isinstance(value, (bool, int, float)) or (
+            isinstance(value, str) and name in PUBLIC_TEXT
+        ):
+            facts[name] = value
+        elif name == "error" and value:
+            facts[name] = _error(value)
+        elif name in PUBLIC_COUNTS and isinstance(value, Mapping):
+            facts |= {f"{name} {of}": count for of, count in _counts(value)}
+        elif name == "done" and isinstance(value, list):
+            facts[name] = ", ".join(str(step) for step in value)
+    return facts
 
 
 def table_lines(result: Mapping[str, Any]) -> Iterator[str]:
     """A line for each entry of ``tables``; one for the whole result where there are none."""
     tables = result.get("tables")
     if not isinstance(tables, list):
-        yield _details(result) or "done"
+        yield details(result) or "done"
         return
-    for entry in tables:
+    for entry in [*tables, result.get("change_log")]:
         if isinstance(entry, Mapping):
             yield table_line(entry)
 
 
 def table_line(entry: Mapping[str, Any]) -> str:
     """``public.orders: applied, inserted 12, seconds 0.4``"""
-    parts = [str(entry.get("status") or ""), _details(entry), reason(entry)]
+    parts = [str(entry.get("status") or ""), details(entry), reason(entry)]
     return f"{entry.get('table')}: " + ", ".join(part for part in parts if part)
 
 
@@ -74,7 +83,16 @@ def _error(error: Any) -> Any:
     return str(error)
 
 
-def _details(entry: Mapping[str, Any]) -> str:
+def _counts(value: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    for name, count in value.items():
+        if isinstance(count, Mapping):
+            yield from ((f"{name} {of}", deeper) for of, deeper in _counts(count))
+        elif isinstance(count, int) and count:
+            yield name, count
+
+
+def details(entry: Mapping[str, Any]) -> str:
+    """What is to be said beside the table's name, its status and the reason."""
     return ", ".join(
         f"{name.replace('_', ' ')} {_short(value)}"
         for name, value in public(entry).items()

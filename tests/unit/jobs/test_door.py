@@ -97,18 +97,12 @@ def test_a_result_comes_back_with_the_secrets_used_and_gone(door: Door) -> None:
     assert CANARY not in said + door.result.read_text()
 
 
-def test_each_table_is_one_line(door: Door) -> None:
-    _, said, _ = door.run(
-        "return {'tables': [{'table': t, 'status': 'applied', 'inserted': 2, 'deleted': 0}"
-        " for t in call.tables]}",
-        *("--tables", "public.a", 'public."odd.name"', "public.with,comma"),
+def test_table_names_arrive_as_they_are(door: Door) -> None:
+    names = ["public.a", 'public."odd.name"', "public.with,comma"]
+    _, _, result = door.run(
+        "return {'tables': [{'table': t} for t in call.tables]}", "--tables", *names
     )
-    lines = [line.partition(" INFO  ")[2] for line in said.splitlines() if "applied" in line]
-    assert lines == [
-        "public.a: applied, inserted 2",
-        'public."odd.name": applied, inserted 2',
-        "public.with,comma: applied, inserted 2",
-    ]
+    assert [entry["table"] for entry in result.tables] == names
 
 
 @pytest.mark.parametrize(

@@ -94,6 +94,7 @@ def changes(setting: Setting) -> DAG:
                 job="apply_changes",
                 tables=[table],
                 outlets=[alias],
+                strict=True,
                 max_active_tis_per_dag=1,
                 map_index_template="{{ task.tables[0] }}",
                 **setting.files,

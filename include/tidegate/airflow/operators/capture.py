@@ -14,6 +14,7 @@ from tidegate.airflow.hooks.source import source_secrets
 from tidegate.airflow.operators.job import run_name
 from tidegate.airflow.outcome import OnHeld, settle
 from tidegate.airflow.processes import end_tree
+from tidegate.jobs.lines import details
 
 
 class TidegateCaptureOperator(BaseOperator):
@@ -52,7 +53,9 @@ class TidegateCaptureOperator(BaseOperator):
             arguments = files.arguments(self.pipeline_file, self.platform_file, run_name(context))
             status = self._run([sys.executable, "-m", self.module, *arguments])
             died = f"capture ended with status {status}"
-            return settle(files.result(), on_held=self.on_held, died=died)
+            value = settle(files.result(), on_held=self.on_held, died=died)
+        self.log.info(details(value))
+        return value
 
     def on_kill(self) -> None:
         """Runs inside a signal handler: no logging here (see TidegateSparkHook.on_kill)."""

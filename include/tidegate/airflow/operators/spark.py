@@ -8,17 +8,17 @@ from typing import Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import Context
-from airflow.sdk.exceptions import AirflowException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from tidegate.airflow.handover import Handover, handover, job_environment
 from tidegate.airflow.hooks.source import source_secrets
 from tidegate.airflow.hooks.spark import TidegateSparkHook
 from tidegate.airflow.operators.job import emit_events, run_name
-from tidegate.airflow.outcome import OnHeld, settle
+from tidegate.airflow.outcome import OnHeld, failed_tables, settle
 from tidegate.config.loader import load_platform
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
-from tidegate.jobs.lines import table_line
+from tidegate.jobs.lines import table_lines
 
 QUIET_LOGS = Path(__file__).with_name("log4j2.properties")
 Arguments = Callable[[Mapping[str, Any]], Sequence[str]]
@@ -33,6 +33,7 @@ class TidegateSparkOperator(SparkSubmitOperator):
     :param tables: source tables (templated); None for all of the pipeline.
     :param arguments: further arguments of the job, made from the run's params in ``execute()``.
     :param on_held: what to do when a gate or lease holds the work back.
+    :param strict: fail the task if a table failed; otherwise read ``tables`` of the result.
     :param jobs_dir: where ``spark_jobs/`` is; by default beside ``include/``.
     :param conn_id: a Spark connection, in place of ``spark.master`` in the platform file.
 
@@ -53,6 +54,7 @@ class TidegateSparkOperator(SparkSubmitOperator):
         tables: Sequence[str] | None = None,
         arguments: Arguments | None = None,
         on_held: OnHeld = OnHeld.SKIP,
+        strict: bool = False,
         jobs_dir: str | None = None,
         conn_id: str | None = None,
         **kwargs: Any,
@@ -64,6 +66,7 @@ class TidegateSparkOperator(SparkSubmitOperator):
         self.tables = tables
         self.arguments = arguments
         self.on_held = on_held
+        self.strict = strict
         self.jobs_dir = jobs_dir
         self.spark_conn_id = conn_id
 
@@ -83,9 +86,11 @@ class TidegateSparkOperator(SparkSubmitOperator):
             if hook.ended:
                 self.log.info("Ended the Spark application: %d processes", hook.ended)
             value = settle(files.result(), on_held=self.on_held, died=died)
-        for entry in value["tables"]:
-            self.log.info(table_line(entry))
+        for line in table_lines(value):
+            self.log.info(line)
         emit_events(context, self.outlets, pipeline, value)
+        if self.strict and (lines := [entry["line"] for entry in failed_tables(value)]):
+            raise AirflowFailException("; ".join(lines))
         return value
 
     def on_kill(self) -> None:
