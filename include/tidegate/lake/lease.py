@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Final
 
-from tidegate.errors import HeldError, TidegateError
+from tidegate.errors import HeldError, RetriableError, TidegateError
 from tidegate.lake.gate_fold import Event, EventKind, Fold, LeaseInfo
 from tidegate.lake.gate_journal import GateJournal
 from tidegate.lake.owner import is_gone
@@ -48,7 +48,17 @@ class Lease:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.release()
+        try:
+            self.release()
+        except RetriableError as failed:
+            # The work is done or has its own error; unreleased, the lease lapses by itself.
+            log.event(
+                _LOG,
+                "lease not released",
+                level=logging.WARNING,
+                run=self.run,
+                code=failed.code,
+            )
 
     def check(self, tables: Iterable[object] | None = None) -> None:
         """Raise ``gate.lease_lost`` unless this lease still holds ``tables`` (all by default).

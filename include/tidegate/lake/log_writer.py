@@ -80,14 +80,16 @@ class LogWriter:
                 self.flush()
 
     def flush(self) -> None:
-        """Write what waits in memory as data files."""
+        """Write what waits in memory as data files; what fails stays waiting, whole."""
         if not self._waiting:
             return
         rows = pa.Table.from_batches(self._waiting)
-        self._waiting, self._waiting_bytes = [], 0
         tasks = _tasks(self._table, rows, self._write_id, self._counter)
         with commits.storage_errors():
-            self._files.extend(write_file(self._table.io, self._table.metadata, tasks))
+            # All or none: a round of which some files are kept would be written again in full.
+            files = list(write_file(self._table.io, self._table.metadata, tasks))
+        self._files.extend(files)
+        self._waiting, self._waiting_bytes = [], 0
 
     def commit(self, through: Position, properties: Mapping[str, str] | None = None) -> LogHead:
         """One snapshot with every file written so far, captured through ``through``.

@@ -209,6 +209,21 @@ def test_a_commit_whose_answer_was_lost_is_not_repeated(
     assert len(places(log)) == 1
 
 
+def test_rows_whose_files_could_not_be_written_are_neither_lost_nor_doubled(
+    log: ChangeLog,
+) -> None:
+    blocked = Path(log.table().location().removeprefix("file://")) / "data"
+    blocked.write_text("a file where the directory should be")
+    writer = log.writer()
+    writer.write([log_rows([11], "public.customers"), log_rows([12])])
+    with pytest.raises(OSError, match="data"):
+        writer.commit(at(20))
+    assert log.head().captured_through == at(10)
+    blocked.unlink()
+    assert writer.commit(at(20)).captured_through == at(20)
+    assert len(places(log)) == 2
+
+
 def test_the_log_never_goes_back_or_into_another_epoch(log: ChangeLog) -> None:
     writer = log.writer()
     for wrong in (at(9), at(30, "e2")):

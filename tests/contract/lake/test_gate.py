@@ -18,7 +18,7 @@ from tests.support.lake import LEASE_SECONDS
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.envelope.position import boundary
-from tidegate.errors import ConfigError, HeldError
+from tidegate.errors import ConfigError, HeldError, RetriableError
 from tidegate.lake.catalog import open_catalog
 from tidegate.lake.change_log import ChangeLog
 from tidegate.lake.gate import Gate, GateState
@@ -142,6 +142,20 @@ def test_a_lease_is_renewed_while_its_process_lives(gate: Gate, rival: Gate) -> 
         with pytest.raises(HeldError):
             rival.lease("r2", [ORDERS], "apply", wait_seconds=2.2 * LEASE_SECONDS)
         lease.check()
+
+
+def test_a_lease_that_cannot_be_released_does_not_hide_the_works_own_error(
+    gate: Gate, platform: PlatformConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def locked() -> None:
+        raise RetriableError("lake.catalog_locked", "locked", hint="wait")
+
+    lease = gate.lease("r1", [ORDERS], "apply")
+    with pytest.raises(ValueError, match="the work"), lease:
+        monkeypatch.setattr(lease, "release", locked)
+        raise ValueError("the work")
+    monkeypatch.undo()
+    lease.release()
 
 
 def test_a_killed_owner_on_this_host_is_taken_over_at_once(gate: Gate, holder) -> None:  # type: ignore[no-untyped-def]
