@@ -10,6 +10,8 @@ import httpx
 
 from tidegate.errors import RetriableError
 
+SLOW_SECONDS: Final = 60.0
+TRIES: Final = 5
 RETURN_VALUE: Final = "return_value"
 FINAL_STATES: Final = frozenset({"success", "failed"})
 _HEALTH: Final = {
@@ -38,7 +40,7 @@ class AirflowApi:
     def __init__(self, url: str, user: str, password: str) -> None:
         self._login = {"username": user, "password": password}
         # trust_env=False: a proxy of the environment has no business with loopback
-        self._http = httpx.Client(base_url=url, timeout=30.0, trust_env=False)
+        self._http = httpx.Client(base_url=url, timeout=SLOW_SECONDS, trust_env=False)
 
     def healthy(self) -> set[str]:
         """Components that answer; none while the API server itself is starting."""
@@ -95,7 +97,18 @@ class AirflowApi:
         return self._get(f"{path}/{RETURN_VALUE}", **query)["value"]
 
     def _get(self, path: str, **params: Any) -> dict[str, Any]:
-        return self._call("GET", path, params=params)
+        """Reading is safe to repeat, and a machine busy with Spark answers late."""
+        for attempt in range(1, TRIES + 1):
+            try:
+                return self._call("GET", path, params=params)
+            except httpx.TransportError as error:
+                if attempt == TRIES:
+                    raise RetriableError(
+                        "demo.airflow_silent",
+                        f"Airflow's API server does not answer: {type(error).__name__}",
+                        hint="see the API server's log",
+                    ) from error
+        raise AssertionError("unreachable")
 
     def _call(self, method: str, path: str, **options: Any) -> dict[str, Any]:
         if "Authorization" not in self._http.headers:

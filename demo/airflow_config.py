@@ -60,6 +60,7 @@ def write(keys: Keys, *, port: int, postgres_port: int) -> None:
             "dags_folder": str(places.ROOT / "dags"),
             "plugins_folder": str(places.ROOT / "plugins"),
             "load_examples": "False",
+            "dagbag_import_timeout": "120",
             # The demo's Dags have no schedule unless `make up WRITER=1` gives them one.
             "dags_are_paused_at_creation": "False",
             "executor": "LocalExecutor",
@@ -82,15 +83,18 @@ def write(keys: Keys, *, port: int, postgres_port: int) -> None:
         },
         "api_auth": {"jwt_secret": keys.jwt},
         "scheduler": {
-            "scheduler_idle_sleep_time": "0.3",
+            "scheduler_idle_sleep_time": "0.5",
             "enable_health_check": "False",
         },
         "triggerer": {"job_heartbeat_sec": "2"},
         "dag_processor": {
             "refresh_interval": "10",
-            "min_file_process_interval": "10",
+            "min_file_process_interval": "30",
             "parsing_processes": "1",
+            "dag_file_processor_timeout": "300",
         },
+        # A machine that is busy with Spark answers late; that is no reason to fail a task.
+        "workers": {"execution_api_timeout": "60"},
         "logging": {
             "base_log_folder": str(places.LOGS / "tasks"),
             "dag_processor_child_process_log_directory": str(places.LOGS / "dag-processor"),

@@ -67,6 +67,8 @@ spark:
     spark.driver.host: 127.0.0.1
     spark.driver.bindAddress: 127.0.0.1
     spark.sql.shuffle.partitions: "4"
+    # Applications of half a minute: do not compile for hours.
+    spark.driver.defaultJavaOptions: -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 
 sweep:
   chunk_rows: 20000

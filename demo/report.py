@@ -74,7 +74,7 @@ class Report:
     @property
     def equal(self) -> bool:
         names = {f"public.{table}" for table in shop.TABLES}
-        return names == {name for name, entry in self.verdicts.items() if entry.get("equal")}
+        return names == {n for n, entry in self.verdicts.items() if entry["status"] == "equal"}
 
 
 def changes_applied(runs: Sequence[Run]) -> dict[str, Counter[str]]:
@@ -159,7 +159,7 @@ def verdict(report: Report) -> str:
     position = report.verdict.get("position", "?")
     if report.equal:
         return f"\n[bold green]EQUAL[/] source and lake hold the same rows at {position}"
-    different = [name for name, entry in report.verdicts.items() if not entry.get("equal")]
+    different = [name for name, entry in report.verdicts.items() if entry["status"] != "equal"]
     return f"\n[bold red]NOT EQUAL[/] at {position}: {', '.join(different) or 'no verdict'}"
 
 

@@ -12,7 +12,7 @@ from demo.story import Story
 from tidegate.errors import FatalError, RetriableError
 from tidegate.jobs.lines import table_line
 
-RUN_SECONDS: Final = 300.0
+RUN_SECONDS: Final = 1200.0
 _TOLD: Final = frozenset({"running", "deferred", "success", "failed", "up_for_retry", "skipped"})
 _BOOKKEEPING: Final = ("failed_tables", "report")
 

@@ -70,6 +70,7 @@ class Stack:
             "AIRFLOW_HOME": str(places.AIRFLOW_HOME),
             "PYTHONPATH": os.pathsep.join((str(places.ROOT / "include"), str(places.ROOT))),
             "PYSPARK_PYTHON": sys.executable,
+            "SPARK_LOCAL_IP": "127.0.0.1",
             "NO_PROXY": "127.0.0.1,localhost",
             "TIDEGATE_PLATFORM_FILE": str(places.PLATFORM_FILE),
             "TIDEGATE_PIPELINES_DIR": str(places.PIPELINES),
