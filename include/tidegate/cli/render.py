@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tidegate.control.gates import Gates
     from tidegate.control.records import PipelineLag, PipelineStatus, QueryResult
     from tidegate.control.validation import PipelineReport
+    from tidegate.jobs.verify import VerifyResult
 
 FAILED = frozenset({"failed"})
 
@@ -26,11 +27,6 @@ def any_failed(result: Any) -> bool:
     if isinstance(known, bool):
         return known
     return any(entry.get("status") in FAILED for entry in _entries(result))
-
-
-def all_equal(result: Any) -> bool:
-    """Whether every table of a verification is equal."""
-    return all(entry.get("equal") for entry in _entries(result))
 
 
 def facts(console: Console, result: Any) -> None:
@@ -52,24 +48,29 @@ def tables(console: Console, result: Any) -> None:
         cells = [figures.cell(entry.get(name)) for name in columns]
         grid.add_row(str(entry.get("table")), figures.styled(status), *cells, Text(reason(entry)))
     console.print(grid)
+    sections = {name: part for name, part in _plain_mapping(result).items() if _section(part)}
+    _mapping(console, sections, "")
 
 
-def verdicts(console: Console, result: Any) -> None:
-    """Source against lake."""
-    data = _plain_mapping(result)
+def verdicts(console: Console, result: VerifyResult) -> None:
+    """Source against lake, and where they differ."""
     grid = figures.grid(
-        "table", "source rows", "lake rows", "missing", "extra", "different", "verdict"
+        "table", "source rows", "lake rows", "missing", "extra", "different", "verdict", "reason"
     )
-    for entry in _entries(result):
-        equal = bool(entry.get("equal"))
-        verdict = Text("equal" if equal else "NOT EQUAL", "green" if equal else "bold red")
-        numbers = ("source_rows", "lake_rows", "missing", "extra", "different")
+    for table in result.tables:
+        numbers = (table.source_rows, table.lake_rows, table.missing, table.extra, table.different)
         grid.add_row(
-            str(entry.get("table")), *(figures.cell(entry.get(name)) for name in numbers), verdict
+            table.table,
+            *(figures.cell(number) for number in numbers),
+            figures.styled(table.status),
+            Text(str(table.error or table.reason or "")),
         )
     console.print(grid)
-    if data.get("position"):
-        console.print(Text(f"at position {data['position']}", "dim"))
+    for table in result.tables:
+        for difference in table.first:
+            console.print(Text(f"  {table.table}: {difference}", "red"))
+    if result.position is not None:
+        console.print(Text(f"at position {result.position}", "dim"))
 
 
 def validation(console: Console, report: PipelineReport) -> None:
@@ -198,6 +199,10 @@ def rows(console: Console, result: QueryResult) -> None:
 def run(console: Console, result: Any) -> None:
     """How a run ended."""
     facts(console, result)
+
+
+def _section(part: Any) -> bool:
+    return isinstance(part, Mapping) and any(part.values())
 
 
 def _plain_mapping(result: Any) -> Mapping[str, Any]:

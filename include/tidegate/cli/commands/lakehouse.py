@@ -85,6 +85,14 @@ def rollback(
     snapshot_id: Annotated[int, typer.Option("--snapshot-id", help="Go back to this snapshot.")],
     platform_config: PlatformFile = None,
     table: OneTable = None,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force",
+            help="Even if the change log cannot replay from there; the table is then held until"
+            " it is swept.",
+        ),
+    ] = False,
     dry_run: DryRun = False,
     yes: Yes = False,
     as_json: AsJson = False,
@@ -97,15 +105,20 @@ def rollback(
         from tidegate.control import lakehouse
 
         name = lakehouse.find_snapshot(call.pipeline, call.platform, table, snapshot_id)
-        plan = {"table": name, "snapshot_id": snapshot_id, "dry_run": dry_run}
-        if dry_run:
-            call.finish(plan, render.facts)
-            return
-        call.confirm(f"Take {name} back to snapshot {snapshot_id}?", yes=yes)
+        if not dry_run:
+            call.confirm(f"Take {name} back to snapshot {snapshot_id}?", yes=yes)
         from tidegate.cli.spark import spark
 
         with ProgressView(call.output), spark(call, "rollback") as session:
             from tidegate.jobs.rollback import run_rollback
 
-            result = run_rollback(session, call.pipeline, call.platform, name, snapshot_id)
+            result = run_rollback(
+                session,
+                call.pipeline,
+                call.platform,
+                name,
+                snapshot_id,
+                force=force,
+                dry_run=dry_run,
+            )
         call.finish(result, render.facts)

@@ -42,15 +42,22 @@ def validate(
 def deploy(
     pipeline: PipelineFile,
     platform_config: PlatformFile = None,
+    new_epoch: Annotated[
+        bool,
+        typer.Option(
+            "--new-epoch",
+            help="The slot is lost for good: begin a new log; every table then needs a sweep.",
+        ),
+    ] = False,
     dry_run: DryRun = False,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Create publication, slot and control tables; run again after adding or removing tables."""
+    """Create publication, slot and change log; again after adding or removing tables."""
     with invocation("deploy", pipeline, platform_config, as_json, debug) as call:
         from tidegate.jobs.deploy import deploy as deploy_pipeline
 
-        result = deploy_pipeline(call.pipeline, call.platform, dry_run=dry_run)
+        result = deploy_pipeline(call.pipeline, call.platform, dry_run=dry_run, new_epoch=new_epoch)
         call.finish(result, render.facts)
 
 

@@ -160,4 +160,4 @@ def verify(
             result = run_verify(
                 session, call.pipeline, call.platform, tables=tables, progress=progress
             )
-        call.finish(result, render.verdicts, failed=not render.all_equal(result))
+        call.finish(result, render.verdicts, failed=not result.equal)
