@@ -1,0 +1,261 @@
+"""Applying one table's range of the change log in one published snapshot.
+
+Whatever the write mode, rows are written to a branch made from the exact snapshot whose position
+was read, and published by ``fast_forward``: a compare-and-set on ``main`` that works on every
+catalog. A stale writer, stopped anywhere and woken later, cannot publish (I4), and readers see
+whole batches only (I5).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.table import Table
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from tidegate import faults
+from tidegate.config.pipeline import LakeTarget
+from tidegate.errors import FatalError, HeldError
+from tidegate.lake.catalog import load
+from tidegate.lake.schema_history import SchemaHistory
+from tidegate.lake.tables import evolution, evolution_sql, qualified
+from tidegate.names import (
+    CDC_PREFIX,
+    POSITION_PROPERTY,
+    RUN_PROPERTY,
+    STEP_PROPERTY,
+    apply_branch,
+    quote_spark,
+)
+from tidegate.schema.table import TableSchema
+from tidegate.spark import publish
+from tidegate.spark.modes import Batch, write
+from tidegate.spark.stamp import verify_stamp
+from tidegate.spark.survey import LogPin, LogRange, Survey, read_log
+from tidegate.spark.typed import LakeShape
+
+STEP: Final = "apply"
+_MERGED: Final = "spark.merge-into.num-target-rows-"
+APPLY_PREFIX: Final = apply_branch("")
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyContext:
+    """What all tables of a run share."""
+
+    catalog: Catalog
+    history: SchemaHistory
+    pin: LogPin
+    run: str
+    token: str
+    check: Callable[[], None]
+    """Raises if the lease on the tables is lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one application changed."""
+
+    snapshot_id: int
+    inserted: int
+    updated: int
+    deleted: int
+    truncated: bool
+    seconds: float
+    adjusted: dict[str, int] = field(default_factory=dict)
+
+
+def apply_range(
+    session: SparkSession,
+    context: ApplyContext,
+    target: LakeTarget,
+    span: LogRange,
+    found: Survey,
+    *,
+    base: int | None = None,
+    branch: str | None = None,
+) -> Outcome:
+    """Apply ``span`` (which ``found`` surveyed) on top of snapshot ``base`` and publish it, or
+    onto ``branch``, which belongs to the caller, who publishes it.
+
+    ``base`` is the snapshot of ``main`` that said it stands at ``span.after``. The session must be
+    this thread's own. With no rows in ``found`` only the position moves.
+    """
+    began = time.monotonic()
+    schemas = [(context.history.get(share.schema_id), share) for share in found.shares]
+    table = _evolve(session, context.catalog, target, [schema for schema, _ in schemas])
+    work = branch or apply_branch(context.token)
+    if branch is None:
+        drop_leftovers(session, table, target)
+        _open_branch(session, target, work, base)
+    stamp = {
+        POSITION_PROPERTY: str(span.until),
+        RUN_PROPERTY: context.run,
+        STEP_PROPERTY: STEP,
+    }
+
+    def before_write() -> None:
+        faults.point("apply.before_commit")
+        context.check()  # I4
+
+    if schemas:
+        batch = Batch(
+            session=session,
+            target=target,
+            shape=lake_shape(session, target, schemas[-1][0]),
+            schemas=schemas,
+            log=_narrow(session, context.pin, target, span),
+            found=found,
+            epoch=span.until.epoch,
+            branch=work,
+            stamp=stamp,
+            before_write=before_write,
+        )
+        write(batch)
+        adjusted = batch.adjusted
+    else:
+        before_write()
+        publish.stamp(session, target, branch=work, properties=stamp)
+        adjusted = {}
+    table = _reload(context.catalog, target)
+    facts = verify_stamp(table, work, stamp)
+    faults.point("apply.after_commit")
+    if branch is None:
+        table = _publish(session, context, target, work, stamp)
+    return _outcome(table, branch, facts, found, adjusted, began)
+
+
+def lake_shape(session: SparkSession, target: LakeTarget, schema: TableSchema) -> LakeShape:
+    """The table's columns as Spark types them, and its key."""
+    fields = [
+        field
+        for field in session.table(qualified(target)).schema.fields
+        if not field.name.startswith(CDC_PREFIX)
+    ]
+    names = tuple(field.name for field in fields)
+    key = tuple(names.index(column.name) for column in schema.key_columns)
+    return LakeShape(names, tuple(field.dataType for field in fields), key)
+
+
+def drop_leftovers(session: SparkSession, table: Table, target: LakeTarget) -> None:
+    """Forget branches of applies that died; the caller holds the lease, so none is in use."""
+    for name in table.metadata.refs:
+        if name.startswith(APPLY_PREFIX):
+            publish.drop_branch(session, target, name)
+
+
+def _evolve(
+    session: SparkSession, catalog: Catalog, target: LakeTarget, schemas: list[TableSchema]
+) -> Table:
+    """Make the lake's columns hold every schema of the batch, or hold the table (I8)."""
+    table = _reload(catalog, target)
+    if len({tuple(column.name for column in schema.key_columns) for schema in schemas}) > 1:
+        raise _incompatible(target, ["the key changed within the batch"])
+    for schema in schemas:
+        change = evolution(table.schema(), schema, target)
+        if not change.compatible:
+            raise _incompatible(target, list(change.incompatible))
+        if change.needed:
+            for statement in evolution_sql(target, change):
+                session.sql(statement)
+            table = _reload(catalog, target)
+    return table
+
+
+def _incompatible(target: LakeTarget, lines: list[str]) -> HeldError:
+    return HeldError(
+        "apply.schema_incompatible",
+        f"{target.source} changed in a way its lake table cannot follow: {'; '.join(lines)}",
+        hint="nothing was applied and nothing is lost: make the source compatible again, or give"
+        " the table a new lake table (table_name) and sweep it; then open its gate",
+    )
+
+
+def _narrow(session: SparkSession, pin: LogPin, target: LakeTarget, span: LogRange) -> DataFrame:
+    """The table's rows of the range; the log is sorted by both, so few files are read."""
+    return read_log(session, pin).where(
+        (F.col("table") == target.source)
+        & (F.col("epoch") == span.until.epoch)
+        & (F.col("position") > span.after.place)
+        & (F.col("position") <= span.until.place)
+        & (F.col("op") != "m")
+    )
+
+
+def _open_branch(session: SparkSession, target: LakeTarget, branch: str, base: int | None) -> None:
+    if base is None:
+        raise FatalError(
+            "apply.no_snapshot",
+            f"{target.namespace}.{target.name} has never been written",
+            hint="sweep the table first",
+        )
+    # From the very snapshot whose position was read: if main moved since, publishing fails.
+    session.sql(
+        f"ALTER TABLE {qualified(target)} CREATE BRANCH {quote_spark(branch)} AS OF VERSION {base}"
+    )
+
+
+def _publish(
+    session: SparkSession,
+    context: ApplyContext,
+    target: LakeTarget,
+    branch: str,
+    stamp: dict[str, str],
+) -> Table:
+    context.check()  # I4
+    try:
+        publish.fast_forward(session, target, branch)
+    except HeldError as error:
+        raise HeldError(
+            "apply.main_moved",
+            f"{target.namespace}.{target.name} was written by someone else meanwhile; this batch"
+            " was not published",
+            hint="the next run applies it again from where the table stands",
+        ) from error
+    faults.point("apply.after_publish")
+    table = _reload(context.catalog, target)
+    verify_stamp(table, None, stamp)  # I1
+    publish.drop_branch(session, target, branch)
+    return table
+
+
+def _reload(catalog: Catalog, target: LakeTarget) -> Table:
+    table = load(catalog, target.identifier)
+    if table is None:
+        raise FatalError(
+            "apply.table_missing",
+            f"the lake has no table {target.namespace}.{target.name}",
+            hint="sweep the table first",
+        )
+    return table
+
+
+def _outcome(
+    table: Table,
+    ref: str | None,
+    facts: dict[str, str],
+    found: Survey,
+    adjusted: dict[str, int],
+    began: float,
+) -> Outcome:
+    snapshot = table.metadata.snapshot_by_name(ref or "main")
+    if snapshot is None:
+        raise FatalError("lake.snapshot_missing", "no snapshot", hint="sweep the table again")
+    merged = {
+        key.removeprefix(_MERGED): value for key, value in facts.items() if key.startswith(_MERGED)
+    }
+    appended = 0 if merged else int(facts.get("added-records", 0))
+    return Outcome(
+        snapshot_id=snapshot.snapshot_id,
+        inserted=int(merged.get("inserted", appended)),
+        updated=int(merged.get("updated", 0)),
+        deleted=int(merged.get("deleted", 0)),
+        truncated=bool(found.truncates),
+        seconds=time.monotonic() - began,
+        adjusted=adjusted,
+    )

@@ -1,0 +1,102 @@
+"""Values that only the lake knows: gaps of rows that came into the batch with them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+from pyspark.sql import Column as Expr
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from tidegate.config.pipeline import LakeTarget
+from tidegate.config.sinks import WriteMode
+from tidegate.errors import DataError
+from tidegate.names import quote_spark
+from tidegate.spark import publish
+from tidegate.spark.fitness import needs
+from tidegate.spark.typed import LakeShape
+
+
+def fill_from_lake(
+    session: SparkSession,
+    rows: DataFrame,
+    shape: LakeShape,
+    gaps: Sequence[int],
+    target: LakeTarget,
+    branch: str,
+    expected: int,
+) -> DataFrame:
+    """``rows`` without gaps. A row that is not in the lake is never invented.
+
+    ``rows`` is cached. The lake is read as ``branch`` stands, wide columns only for the files
+    that may hold one of the keys.
+    """
+    open_rows = rows.where(needs(gaps))
+    base = _lake_rows(session, shape, gaps, target, branch)
+    inside = _within(open_rows, shape)
+    if inside is not None:
+        base = base.where(inside)
+    same = reduce(
+        Expr.__and__, (open_rows[f"b{i}"] == base[f"base{i}"] for i in range(len(shape.key)))
+    )
+    joined = base.join(open_rows, same, "inner")
+    if target.write_mode is WriteMode.APPEND:
+        joined = _newest(joined, open_rows)
+    filled = joined.select(
+        *(
+            F.when(F.col(f"n{name[1:]}"), F.col(f"lake{name[1:]}"))
+            .otherwise(F.col(name))
+            .alias(name)
+            if name in {f"v{i}" for i in gaps}
+            else F.col(name)
+            for name in rows.columns
+        )
+    ).persist()
+    missing = expected - filled.count()
+    if missing:
+        filled.unpersist()
+        raise DataError(
+            "apply.row_missing",
+            f"{target.source}: {missing} updates leave out values that only the row they change"
+            " could supply, and the lake does not have those rows",
+            hint="the lake table was changed by something else than Tidegate: sweep it, then open"
+            " its gate",
+        )
+    return rows.where(~needs(gaps)).unionByName(filled)
+
+
+def _lake_rows(
+    session: SparkSession, shape: LakeShape, gaps: Sequence[int], target: LakeTarget, branch: str
+) -> DataFrame:
+    table = session.table(publish.spark_name(target, branch))
+    if target.write_mode is WriteMode.HISTORY:
+        table = table.where("_cdc_current")
+    if target.write_mode is WriteMode.APPEND:
+        table = table.where("_cdc_op in ('c', 'u', 'r')")
+    own = ["_cdc_position"] if target.write_mode is WriteMode.APPEND else []
+    return table.select(
+        *(
+            F.col(quote_spark(shape.names[place])).alias(f"base{i}")
+            for i, place in enumerate(shape.key)
+        ),
+        *(F.col(quote_spark(shape.names[i])).alias(f"lake{i}") for i in gaps),
+        *own,
+    )
+
+
+def _within(open_rows: DataFrame, shape: LakeShape) -> Expr | None:
+    """Bounds of the first key column as literals, so that files are skipped."""
+    kind = open_rows.schema["b0"].dataType.typeName()
+    if kind not in ("integer", "long", "string", "decimal", "date"):
+        return None
+    low, high = open_rows.agg(F.min("b0"), F.max("b0")).collect()[0]
+    return F.col("base0").between(F.lit(low), F.lit(high))
+
+
+def _newest(joined: DataFrame, open_rows: DataFrame) -> DataFrame:
+    """Of an append table's many rows per key, the newest."""
+    lake = [name for name in joined.columns if name.startswith("lake")]
+    newest = F.max_by(F.struct(*lake), F.col("_cdc_position")).alias("newest")
+    grouped = joined.groupBy(*open_rows.columns).agg(newest)
+    return grouped.select(*open_rows.columns, "newest.*")

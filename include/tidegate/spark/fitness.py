@@ -1,0 +1,158 @@
+"""Whether a batch may be written: one pass over its resolved rows.
+
+A value that does not cast exactly, a gap nothing fills or rows that cannot be told apart hold the
+whole table: nothing of the batch is applied, nothing is lost (I7). Columns, counts and places are
+said; values never (I9).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any
+
+from pyspark.sql import Column as Expr
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    ByteType,
+    DataType,
+    DateType,
+    DecimalType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StringType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from tidegate.errors import DataError
+from tidegate.spark.typed import BITS, LakeShape
+
+_ORDERED = (
+    ByteType, ShortType, IntegerType, LongType, DecimalType, StringType, DateType,
+    TimestampNTZType, TimestampType,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The smallest and largest value of one key column; instants as microseconds."""
+
+    key: int  # place in the key
+    low: Any
+    high: Any
+    instant: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Fitness:
+    """What a batch that may be written looks like."""
+
+    rows: int
+    gone: int
+    needs: int
+    """Rows with gaps that only the lake can fill."""
+    bounds: tuple[Bound, ...] = ()
+    adjusted: dict[str, int] = field(default_factory=dict)
+    """Per column: values that a policy adjusted (I6)."""
+
+
+def needs(gaps: Sequence[int]) -> Expr:
+    """Whether a row has a gap left."""
+    return reduce(Expr.__or__, (F.col(f"n{i}") for i in gaps), F.lit(False))
+
+
+def examine(rows: DataFrame, shape: LakeShape, gaps: Sequence[int], table: str) -> Fitness:
+    """Read ``rows`` (cached: this is the pass that fills the cache) and raise if they are unfit."""
+    keys = _ordered_keys(shape)
+    flags = [F.lit(False)]
+    if "twin" in rows.columns:
+        flags.append(F.col("twin"))
+    no_key = reduce(Expr.__or__, (F.col(key).isNull() for key in shape.keys), F.lit(False))
+    gone = F.col("gone") if "gone" in rows.columns else F.lit(False)
+    found = rows.agg(
+        F.count("*").alias("rows"),
+        F.count_if(gone).alias("gone"),
+        F.count_if(needs(gaps)).alias("needs"),
+        F.coalesce(F.bool_or(flags[-1]), F.lit(False)).alias("twins"),
+        F.coalesce(F.bool_or(no_key), F.lit(False)).alias("no_key"),
+        *(F.bit_or(f"bad{word}").alias(f"bad{word}") for word in shape.words),
+        *(F.bit_or(f"adj{word}").alias(f"adj{word}") for word in shape.words),
+        *(F.min(_comparable(shape, i)).alias(f"low{i}") for i in keys),
+        *(F.max(_comparable(shape, i)).alias(f"high{i}") for i in keys),
+    ).collect()[0]
+    bad = _columns(shape, [found[f"bad{word}"] for word in shape.words])
+    if bad or found.no_key:
+        raise _unfit(rows, shape, bad, table)
+    if found.twins:
+        raise DataError(
+            "apply.rows_not_distinct",
+            f"{table}: a transaction left several rows under one key, and its changes do not tell"
+            " which of them they mean",
+            hint="sweep the table",
+        )
+    adjusted = _columns(shape, [found[f"adj{word}"] for word in shape.words])
+    return Fitness(
+        rows=found.rows,
+        gone=found.gone,
+        needs=found.needs,
+        bounds=tuple(
+            Bound(i, found[f"low{i}"], found[f"high{i}"], _instant(shape, i))
+            for i in keys
+            if found[f"low{i}"] is not None
+        ),
+        adjusted=_count(rows, shape, adjusted, "adj") if adjusted else {},
+    )
+
+
+def _unfit(rows: DataFrame, shape: LakeShape, bad: Sequence[int], table: str) -> DataError:
+    wrong = reduce(Expr.__or__, (_bit("bad", i) for i in bad), F.lit(False))
+    for key in shape.keys:
+        wrong |= F.col(key).isNull()
+    found = rows.where(wrong).agg(F.count("*").alias("rows"), F.min("pos").alias("first"))
+    total = found.collect()[0]
+    counts = _count(rows, shape, bad, "bad") or {shape.names[i]: total.rows for i in shape.key}
+    columns = ", ".join(f"{name} ({count})" for name, count in counts.items())
+    return DataError(
+        "apply.cast_failed",
+        f"{table}: {total.rows} rows hold values that {columns} cannot take exactly, the first at"
+        f" {total['first']}; nothing of this batch was applied",
+        hint="correct the values at the source (a newer change of the same row replaces them) or"
+        " sweep the table, then open its gate",
+    )
+
+
+def _count(rows: DataFrame, shape: LakeShape, columns: Sequence[int], flag: str) -> dict[str, int]:
+    if not columns:
+        return {}
+    found = rows.agg(*(F.count_if(_bit(flag, i)).alias(str(i)) for i in columns)).collect()[0]
+    return {shape.names[i]: found[str(i)] for i in columns}
+
+
+def _bit(flag: str, i: int) -> Expr:
+    return F.col(f"{flag}{i // BITS}").bitwiseAND(1 << (i % BITS)) != 0
+
+
+def _columns(shape: LakeShape, words: Sequence[int | None]) -> list[int]:
+    return [i for i in range(len(shape.names)) if (words[i // BITS] or 0) >> (i % BITS) & 1]
+
+
+def _ordered_keys(shape: LakeShape) -> list[int]:
+    return [i for i, place in enumerate(shape.key) if isinstance(shape.types[place], _ORDERED)]
+
+
+def _type(shape: LakeShape, i: int) -> DataType:
+    return shape.types[shape.key[i]]
+
+
+def _instant(shape: LakeShape, i: int) -> bool:
+    return isinstance(_type(shape, i), TimestampType)
+
+
+def _comparable(shape: LakeShape, i: int) -> Expr:
+    # Instants travel as numbers: Python would read them in the driver's own time zone.
+    key = F.col(f"k{i}")
+    return F.unix_micros(key) if _instant(shape, i) else key

@@ -1,0 +1,143 @@
+"""Values the source did not send (unchanged TOAST), from earlier changes of the same row.
+
+A gap is filled by the last change of that row in the batch that did send the value. A row is
+followed through its key changes: what moved in under a new key has the values it had under the
+old one. What no change of the batch tells is in the lake, under the key the row had before the
+batch: the *base*, ``b0…`` (:mod:`tidegate.spark.base`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+from pyspark.sql import Column as Expr
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from tidegate.spark.typed import BITS, PUTS, LakeShape
+
+
+def fill_gaps(halves: DataFrame, shape: LakeShape, gaps: Sequence[int]) -> DataFrame:
+    """Fill what the batch knows; ``n…`` stays true where only the lake does, ``b…`` says where."""
+    traced = _trace(halves, shape, gaps)
+    moves = _follow(traced, shape, gaps)
+    if moves is not None:
+        joined = traced.join(moves, traced["origin"] == moves["place"], "left")
+    else:
+        unknown = [F.lit(None).cast(traced.schema[f"cell{i}"].dataType) for i in gaps]
+        joined = traced.select(
+            "*",
+            *(cell.alias(f"past{i}") for i, cell in zip(gaps, unknown, strict=True)),
+            *(F.col(key).alias(f"past_{key}") for key in shape.keys),
+        )
+    return _filled(joined, shape, gaps)
+
+
+def _trace(halves: DataFrame, shape: LakeShape, gaps: Sequence[int]) -> DataFrame:
+    """``cell3``: what is known of value 3 after this half (NULL: nothing since the batch began,
+    ``known = false``: nothing since the row moved in). ``origin``: where the row moved in."""
+    until_now = (
+        Window.partitionBy(*shape.keys)
+        .orderBy("pos", "seq")
+        .rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    )
+    cells = [
+        F.last(_cell(halves, i), ignorenulls=True).over(until_now).alias(f"cell{i}") for i in gaps
+    ]
+    begins = F.when(F.col("act") == "c", F.lit("")).when(F.col("act") == "i", F.col("pos"))
+    origin = F.last(begins, ignorenulls=True).over(until_now).alias("origin")
+    return halves.select("*", *cells, origin)
+
+
+def _cell(halves: DataFrame, i: int) -> Expr:
+    word, bit = f"bad{i // BITS}", 1 << (i % BITS)
+    known = F.struct(
+        F.lit(True).alias("known"),
+        F.col(f"v{i}").alias("value"),
+        F.col(word).bitwiseAND(bit).alias("bad"),
+        F.col(f"adj{i // BITS}").bitwiseAND(bit).alias("adj"),
+    )
+    unknown = F.struct(
+        F.lit(False).alias("known"),
+        F.lit(None).cast(halves.schema[f"v{i}"].dataType).alias("value"),
+        F.lit(0).cast("bigint").alias("bad"),
+        F.lit(0).cast("bigint").alias("adj"),
+    )
+    sent = F.col("act").isin(*PUTS) & ~F.col(f"n{i}")
+    return F.when(sent, known).when(F.col("act").isin("c", "i"), unknown)
+
+
+def _known(cell: str) -> Expr:
+    return F.coalesce(F.col(f"{cell}.known"), F.lit(False))
+
+
+def _follow(traced: DataFrame, shape: LakeShape, gaps: Sequence[int]) -> DataFrame | None:
+    """What is known of a row when it moved out, by the place of the move; None without moves.
+
+    A row that moved again and again is a chain of moves; each round doubles how far back every
+    link looks, so a chain of n moves takes log2(n) rounds.
+    """
+    moves = traced.where("act = 'o'").select(
+        F.col("pos").alias("place"),
+        F.col("origin").alias("earlier"),
+        *(F.col(f"cell{i}").alias(f"past{i}") for i in gaps),
+        *(F.col(key).alias(f"past_{key}") for key in shape.keys),
+    )
+    moves = moves.localCheckpoint()
+    if moves.isEmpty():
+        return None
+    while not moves.where(_pending(gaps)).isEmpty():
+        moves = _look_back(moves, shape, gaps).localCheckpoint()
+    return moves.drop("earlier")
+
+
+def _pending(gaps: Sequence[int]) -> Expr:
+    unknown = reduce(Expr.__or__, (~_known(f"past{i}") for i in gaps))
+    return unknown & F.col("earlier").isNotNull() & (F.col("earlier") != "")
+
+
+def _look_back(moves: DataFrame, shape: LakeShape, gaps: Sequence[int]) -> DataFrame:
+    before = moves.select(*(F.col(name).alias(f"before_{name}") for name in moves.columns))
+    joined = moves.withColumn("pending", _pending(gaps)).join(
+        before, F.col("pending") & (F.col("earlier") == F.col("before_place")), "left"
+    )
+
+    def take(name: str) -> Expr:
+        return F.when(F.col("pending"), F.col(f"before_{name}")).otherwise(F.col(name)).alias(name)
+
+    return joined.select(
+        "place",
+        take("earlier"),
+        *(
+            F.when(_known(f"past{i}") | ~F.col("pending"), F.col(f"past{i}"))
+            .otherwise(F.col(f"before_past{i}"))
+            .alias(f"past{i}")
+            for i in gaps
+        ),
+        *(take(f"past_{key}") for key in shape.keys),
+    )
+
+
+def _filled(joined: DataFrame, shape: LakeShape, gaps: Sequence[int]) -> DataFrame:
+    replaced: dict[str, Expr] = {}
+    for i in gaps:
+        gap = F.col(f"n{i}") & F.col("act").isin(*PUTS)
+        found = F.when(_known(f"cell{i}"), F.col(f"cell{i}")).when(
+            _known(f"past{i}"), F.col(f"past{i}")
+        )
+        replaced[f"v{i}"] = F.when(gap, found["value"]).otherwise(F.col(f"v{i}"))
+        replaced[f"n{i}"] = gap & found.isNull()
+        for word, flag in ((f"bad{i // BITS}", "bad"), (f"adj{i // BITS}", "adj")):
+            own = replaced.get(word, F.col(word))
+            extra = F.when(gap & found.isNotNull(), found[flag]).otherwise(F.lit(0))
+            replaced[word] = own.bitwiseOR(extra)
+    technical = {"origin", "place", *(f"cell{i}" for i in gaps), *(f"past{i}" for i in gaps)}
+    technical |= {f"past_{key}" for key in shape.keys}
+    moved_in = F.col("origin").isNotNull() & (F.col("origin") != "")
+    base = [
+        F.when(moved_in, F.col(f"past_{key}")).otherwise(F.col(key)).alias(key.replace("k", "b"))
+        for key in shape.keys
+    ]
+    kept = [name for name in joined.columns if name not in technical]
+    return joined.select(*(replaced.get(name, F.col(name)).alias(name) for name in kept), *base)

@@ -1,0 +1,234 @@
+"""How a batch becomes lake rows in each write mode.
+
+Every mode writes to a branch. Statements before the last one carry no position, so that no
+snapshot claims more than it holds; the last one carries it (I1, I5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from tidegate.config.pipeline import LakeTarget
+from tidegate.config.sinks import WriteMode
+from tidegate.envelope.change import Op
+from tidegate.names import POSITION_PROPERTY, STEP_PROPERTY
+from tidegate.schema.table import TableSchema
+from tidegate.spark import publish
+from tidegate.spark.base import fill_from_lake
+from tidegate.spark.duplicates import settle_duplicates
+from tidegate.spark.fitness import Bound, Fitness, examine
+from tidegate.spark.gaps import fill_gaps
+from tidegate.spark.merge import (
+    SOURCE_VIEW,
+    close_all_sql,
+    flag_all_sql,
+    history_sql,
+    parameters,
+    soft_delete_sql,
+    upsert_sql,
+)
+from tidegate.spark.resolve import last_per_key, last_with_image, versions
+from tidegate.spark.stamp import stamped
+from tidegate.spark.survey import SchemaShare, Survey
+from tidegate.spark.typed import LakeShape, typed
+
+PARTIAL_STEP: Final = "truncate"
+"""Step of a snapshot that is followed by more of the same batch."""
+
+
+@dataclass
+class Batch:
+    """One table's range of the log, and where it goes."""
+
+    session: SparkSession
+    target: LakeTarget
+    shape: LakeShape
+    schemas: Sequence[tuple[TableSchema, SchemaShare]]
+    log: DataFrame
+    found: Survey
+    epoch: str
+    branch: str
+    stamp: dict[str, str]
+    before_write: Callable[[], None]
+    """Called right before the first statement that writes."""
+    adjusted: dict[str, int] = field(default_factory=dict)
+
+    @cached_property
+    def ref(self) -> str:
+        return publish.spark_name(self.target, self.branch)
+
+    @cached_property
+    def gaps(self) -> tuple[int, ...]:
+        return self.shape.gaps(self.schemas)
+
+    def place(self, column: str) -> Any:
+        """A place as the position users see."""
+        return F.concat(F.lit(f"{self.epoch}/"), F.col(column))
+
+    def halves(self, log: DataFrame, *, old_rows: bool = False) -> DataFrame:
+        """Typed changes of ``log``, gaps filled as far as the batch can."""
+        rows = typed(log, self.shape, self.schemas, self.gaps, old_rows=old_rows)
+        if not self.shape.key:
+            return rows
+        if any(share.images for _, share in self.schemas):
+            rows = settle_duplicates(rows, self.shape)
+        return fill_gaps(rows, self.shape, self.gaps) if self.gaps else rows
+
+    @contextmanager
+    def fit(self, rows: DataFrame) -> Iterator[tuple[DataFrame, Fitness]]:
+        """``rows`` cached, examined and without gaps, for the length of the block."""
+        cached = rows.persist(StorageLevel.MEMORY_AND_DISK)
+        try:
+            fitness = examine(cached, self.shape, self.gaps, self.target.source)
+            for name, count in fitness.adjusted.items():
+                self.adjusted[name] = self.adjusted.get(name, 0) + count
+            yield cached, fitness
+        finally:
+            cached.unpersist()
+
+    def without_gaps(self, rows: DataFrame, fitness: Fitness) -> DataFrame:
+        if not fitness.needs:
+            return rows
+        return fill_from_lake(
+            self.session, rows, self.shape, self.gaps, self.target, self.branch, fitness.needs
+        )
+
+    def run(self, sql: str, args: dict[str, Any] | None = None, *, last: bool) -> None:
+        """One statement; ``last`` puts the position on its snapshot."""
+        with stamped(self.session, self.stamp if last else self._partial()):
+            self.session.sql(sql, args=args or None)
+
+    def merge(
+        self, sql: Callable[[str, LakeShape, Sequence[Bound]], str], rows: DataFrame, fit: Fitness,
+        *, last: bool = True,
+    ) -> None:  # fmt: skip
+        rows.createOrReplaceTempView(SOURCE_VIEW)
+        try:
+            self.run(sql(self.ref, self.shape, fit.bounds), parameters(fit.bounds), last=last)
+        finally:
+            self.session.catalog.dropTempView(SOURCE_VIEW)
+
+    def stamp_only(self) -> None:
+        """An empty commit with the position."""
+        publish.stamp(self.session, self.target, branch=self.branch, properties=self.stamp)
+
+    def _partial(self) -> dict[str, str]:
+        own = {key: value for key, value in self.stamp.items() if key != POSITION_PROPERTY}
+        return own | {STEP_PROPERTY: PARTIAL_STEP}
+
+
+def write(batch: Batch) -> None:
+    """Write the batch to its branch; the branch's head then carries the position."""
+    match batch.target.write_mode:
+        case WriteMode.UPSERT:
+            _upsert(batch)
+        case WriteMode.APPEND:
+            _append(batch)
+        case WriteMode.HISTORY:
+            _history(batch)
+
+
+def _upsert(batch: Batch) -> None:
+    """Only what follows the last TRUNCATE counts; the truncate itself empties (or flags) all."""
+    soft = batch.target.soft_delete
+    log, wiped = batch.log, None
+    if batch.found.truncates:
+        wiped = batch.found.truncates[-1][0]
+        log = log.where(F.col("position") > wiped)
+    halves = batch.halves(log)
+    rows = last_with_image(halves, batch.shape) if soft else last_per_key(halves, batch.shape)
+    rows = rows.withColumn("at", batch.place("pos")).drop("seq", "tx", "cts", "eid", "act")
+    with batch.fit(rows) as (cached, fitness):
+        batch.before_write()
+        if wiped is not None:
+            _wipe(batch, wiped, soft)
+        if fitness.rows == 0:
+            batch.stamp_only()
+            return
+        batch.merge(
+            soft_delete_sql if soft else upsert_sql, batch.without_gaps(cached, fitness), fitness
+        )
+
+
+def _wipe(batch: Batch, place: str, soft: bool) -> None:
+    if soft:
+        batch.run(flag_all_sql(batch.ref), {"at": f"{batch.epoch}/{place}"}, last=False)
+    else:
+        # Drops whole files and reads nothing; readers see it together with what follows (I5).
+        batch.run(f"DELETE FROM {batch.ref}", last=False)
+
+
+def _history(batch: Batch) -> None:
+    """Every version counts, so the log is taken piece by piece between its truncates."""
+    truncates = batch.found.truncates
+    if not truncates:
+        if not _history_piece(batch, batch.log, last=True):
+            batch.stamp_only()
+        return
+    after: str | None = None
+    for place, micros in truncates:
+        piece = batch.log.where(F.col("position") < place)
+        _history_piece(batch, piece if after is None else piece.where(F.col("position") > after))
+        at = f"{batch.epoch}/{place}"
+        batch.run(close_all_sql(batch.ref), {"micros": micros, "at": at}, last=False)
+        after = place
+    _history_piece(batch, batch.log.where(F.col("position") > after))
+    batch.stamp_only()
+
+
+def _history_piece(batch: Batch, log: DataFrame, *, last: bool = False) -> bool:
+    rows = versions(batch.halves(log), batch.shape)
+    rows = rows.withColumns(
+        {
+            "from_at": F.when(F.col("from_pos").isNotNull(), batch.place("from_pos")),
+            "to_at": F.when(F.col("to_pos").isNotNull(), batch.place("to_pos")),
+            "current": ~F.col("close") & F.col("to_pos").isNull(),
+            **{f"n{i}": F.col(f"n{i}") & ~F.col("close") for i in batch.gaps},
+        }
+    )
+    with batch.fit(rows) as (cached, fitness):
+        batch.before_write()
+        if fitness.rows == 0:
+            return False
+        batch.merge(history_sql, batch.without_gaps(cached, fitness), fitness, last=last)
+        return True
+
+
+def _append(batch: Batch) -> None:
+    """Every change is a row; a key change is one update, a truncate a row without values."""
+    rows = batch.halves(batch.log, old_rows=True).where("act <> 'o'")
+    rows = rows.select(
+        *(name for name in rows.columns if name != "act"),
+        F.when(F.col("act") == "i", F.lit("u")).otherwise(F.col("act")).alias("op"),
+        batch.place("pos").alias("at"),
+    )
+    with batch.fit(rows) as (cached, fitness):
+        whole = batch.without_gaps(cached, fitness)
+        named = whole.select(
+            *(F.col(f"v{i}").alias(name) for i, name in enumerate(batch.shape.names)),
+            F.col("op").alias("_cdc_op"),
+            F.col("at").alias("_cdc_position"),
+            F.col("cts").alias("_cdc_commit_ts"),
+            F.col("eid").alias("_cdc_event_id"),
+        )
+        batch.before_write()
+        everything = named.unionByName(_truncate_rows(batch), allowMissingColumns=True)
+        with stamped(batch.session, batch.stamp):
+            everything.writeTo(batch.ref).append()
+
+
+def _truncate_rows(batch: Batch) -> DataFrame:
+    return batch.log.where(F.col("op") == Op.TRUNCATE).select(
+        F.col("op").alias("_cdc_op"),
+        batch.place("position").alias("_cdc_position"),
+        F.col("commit_ts").alias("_cdc_commit_ts"),
+        F.col("event_id").alias("_cdc_event_id"),
+    )

@@ -1,0 +1,224 @@
+"""Changes of one table with typed values: the columns every later step works on.
+
+User columns are addressed by place, never by name, so that no name can clash or need quoting:
+
+- ``pos`` ``seq``: place in the log, and half (see below)
+- ``tx`` ``cts`` ``eid``: transaction, commit time, event id
+- ``act``: ``c`` a new row, ``u`` a row put again, ``i`` moved in, ``d`` gone, ``o`` moved out
+- ``k0…``: typed key of the row this half addresses
+- ``v0…``: typed values, one per lake column; NULL where not known
+- ``n3…``: only for columns with TOAST gaps: value 3 was not sent
+- ``bad0…`` ``adj0…``: bit sets: columns that did not cast, columns that a policy adjusted
+- ``bh`` ``ah`` ``sid``: where the source sends old rows: fingerprints of old and new row, schema
+
+A key change is two halves at one place: ``o`` (seq 0) under the old key, then ``i`` (seq 1) under
+the new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Final
+
+from pyspark.sql import Column as Expr
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import DataType
+
+from tidegate.envelope.change import Op
+from tidegate.schema.table import Column, TableSchema
+from tidegate.spark.casts import CastResult, cast
+from tidegate.spark.survey import SchemaShare
+
+BITS: Final = 32
+"""Columns per bit set; a bigint would hold 63, a round number reads better."""
+PUTS: Final = ("c", "u", "i")
+
+
+@dataclass(frozen=True, slots=True)
+class LakeShape:
+    """The lake table's own columns (without ``_cdc_`` ones), in order, and which are the key."""
+
+    names: tuple[str, ...]
+    types: tuple[DataType, ...]
+    key: tuple[int, ...]  # indexes into names, in key order
+
+    @property
+    def keys(self) -> list[str]:
+        return [f"k{i}" for i in range(len(self.key))]
+
+    @property
+    def values(self) -> list[str]:
+        return [f"v{i}" for i in range(len(self.names))]
+
+    @property
+    def words(self) -> range:
+        return range((len(self.names) + BITS - 1) // BITS)
+
+    def gaps(self, schemas: Iterable[tuple[TableSchema, SchemaShare]]) -> tuple[int, ...]:
+        """Columns that some change did not send and that no old row supplies."""
+        found = {
+            self.names.index(schema.columns[slot].name)
+            for schema, share in schemas
+            for slot in share.gaps
+            if schema.columns[slot].key is None
+        }
+        return tuple(sorted(found))
+
+
+def typed(
+    log: DataFrame,
+    shape: LakeShape,
+    schemas: Sequence[tuple[TableSchema, SchemaShare]],
+    gaps: Sequence[int],
+    *,
+    old_rows: bool = False,
+) -> DataFrame:
+    """Row changes of ``log`` (already narrowed to one table and range) as typed halves.
+
+    Rows of several schemas are cast each under its own, then put under each other. With
+    ``old_rows`` a delete carries what is known of the row: all of it, or its key.
+    """
+    images = any(share.images for _, share in schemas)
+    parts = []
+    for schema, share in schemas:
+        slots = {column.name: slot for slot, column in enumerate(schema.columns)}
+        cells = [_cell(schema, slots.get(name), share, old_rows) for name in shape.names]
+        parts.append(_halves(_cast_rows(log, shape, schema, cells, gaps, images), shape))
+    return reduce(DataFrame.unionByName, parts)
+
+
+def fingerprint(slots: Expr) -> Expr:
+    """64 bits of a row's texts; NULL slots count, which Spark's hashes skip."""
+    marked = F.transform(slots, lambda slot: F.coalesce(F.concat(F.lit("="), slot), F.lit("")))
+    return F.when(slots.isNotNull(), F.xxhash64(marked))
+
+
+def _cast_rows(
+    log: DataFrame,
+    shape: LakeShape,
+    schema: TableSchema,
+    cells: Sequence[_Cell | None],
+    gaps: Sequence[int],
+    images: bool,
+) -> DataFrame:
+    rows = log.where((F.col("schema_id") == schema.schema_id) & (F.col("op") != Op.TRUNCATE))
+    results = [None if cell is None else cast(cell.column, cell.text) for cell in cells]
+    keys = [
+        cast(column, F.col("key").getItem(place)) for place, column in enumerate(schema.key_columns)
+    ]
+    key_types = [shape.types[i] for i in shape.key]
+    exprs = [
+        F.col("position").alias("pos"),
+        F.col("tx_id").alias("tx"),
+        F.col("commit_ts").alias("cts"),
+        F.col("event_id").alias("eid"),
+        F.col("op"),
+        *(
+            key.value.cast(type_).alias(f"k{i}")
+            for i, (key, type_) in enumerate(zip(keys, key_types, strict=True))
+        ),
+        *(
+            (F.lit(None) if result is None else result.value).cast(type_).alias(f"v{i}")
+            for i, (result, type_) in enumerate(zip(results, shape.types, strict=True))
+        ),
+        *(_gap(cells[i]).alias(f"n{i}") for i in gaps),
+        *(_bits(results, word, "failed").alias(f"bad{word}") for word in shape.words),
+        *(_bits(results, word, "adjusted").alias(f"adj{word}") for word in shape.words),
+    ]
+    if images:
+        exprs += _fingerprints(schema)
+    return rows.select(*exprs)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cell:
+    column: Column
+    text: Expr
+    gap: Expr
+
+
+def _cell(
+    schema: TableSchema, slot: int | None, share: SchemaShare, old_rows: bool
+) -> _Cell | None:
+    """Where a lake column's text comes from; None for a column this schema does not have."""
+    if slot is None:
+        return None
+    column = schema.columns[slot]
+    cell = _sent(column, slot, share)
+    if not old_rows:
+        return cell
+    key = F.lit(None) if column.key is None else F.col("key").getItem(column.key)
+    old = F.when(F.col("before").isNotNull(), F.col("before").getItem(slot)).otherwise(key)
+    return _Cell(column, F.when(F.col("op") == Op.DELETE, old).otherwise(cell.text), cell.gap)
+
+
+def _sent(column: Column, slot: int, share: SchemaShare) -> _Cell:
+    after = F.col("after").getItem(slot)
+    if slot not in share.unchanged:
+        return _Cell(column, after, F.lit(False))
+    not_sent = F.coalesce(F.array_contains("unchanged", slot), F.lit(False))
+    if column.key is not None:
+        # An out-of-line key that did not change: the old key has it.
+        return _Cell(
+            column,
+            F.when(not_sent, F.col("key").getItem(column.key)).otherwise(after),
+            F.lit(False),
+        )
+    # With replica identity FULL the old row has what the new one leaves out.
+    text = F.when(not_sent, F.col("before").getItem(slot)).otherwise(after)
+    return _Cell(column, text, not_sent & F.col("before").isNull())
+
+
+def _gap(cell: _Cell | None) -> Expr:
+    return F.lit(False) if cell is None else cell.gap
+
+
+def _fingerprints(schema: TableSchema) -> list[Expr]:
+    whole = F.transform(
+        "after",
+        lambda slot, place: F.when(
+            F.array_contains(F.coalesce("unchanged", F.array().cast("array<int>")), place),
+            F.get("before", place),
+        ).otherwise(slot),
+    )
+    return [
+        fingerprint(F.col("before")).alias("bh"),
+        fingerprint(whole).alias("ah"),
+        F.lit(schema.schema_id).alias("sid"),
+    ]
+
+
+def _halves(rows: DataFrame, shape: LakeShape) -> DataFrame:
+    """Split key changes in two; everything else stays one row."""
+    new_key = [F.col(f"v{i}") for i in shape.key]
+    old_key = [F.col(name) for name in shape.keys]
+    moved = (F.col("op") == Op.UPDATE) & ~F.coalesce(
+        _all(old.eqNullSafe(new) for old, new in zip(old_key, new_key, strict=True)), F.lit(True)
+    )
+    act = F.when(F.col("op") == Op.READ, F.lit("c")).otherwise(F.col("op"))
+    halves = F.when(moved, F.array(F.lit("o"), F.lit("i"))).otherwise(F.array(act))
+    exploded = rows.select("*", F.posexplode(halves).alias("seq", "act")).drop("op")
+    keys = [
+        F.when(F.col("act") == "i", F.col(f"v{place}")).otherwise(F.col(name)).alias(name)
+        for name, place in zip(shape.keys, shape.key, strict=True)
+    ]
+    rest = [name for name in exploded.columns if name not in shape.keys]
+    return exploded.select(*rest, *keys) if shape.key else exploded
+
+
+def _bits(results: Sequence[CastResult | None], word: int, flag: str) -> Expr:
+    """Bit i is set where column ``word * BITS + i`` has the flag."""
+    own = results[word * BITS : (word + 1) * BITS]
+    terms = [
+        F.when(getattr(result, flag), F.lit(1 << bit)).otherwise(F.lit(0)).cast("bigint")
+        for bit, result in enumerate(own)
+        if result is not None
+    ]
+    return reduce(Expr.bitwiseOR, terms, F.lit(0).cast("bigint"))
+
+
+def _all(flags: Iterable[Expr]) -> Expr:
+    return reduce(Expr.__and__, flags, F.lit(True))
