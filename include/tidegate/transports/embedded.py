@@ -11,11 +11,12 @@ import random
 import threading
 import time
 from dataclasses import dataclass, field
+from typing import Final
 
 from tidegate.config.platform import CaptureConfig, RetryConfig
 from tidegate.connectors.protocol import ChangeBatch, ChangeStream, Source
 from tidegate.envelope.position import Position
-from tidegate.errors import Decision, TidegateError, decide
+from tidegate.errors import Decision, HeldError, TidegateError, decide
 from tidegate.faults import point
 from tidegate.lake.change_log import ChangeLog
 from tidegate.lake.log_writer import LogWriter
@@ -25,6 +26,9 @@ from tidegate.observability.progress import Progress, silent
 from tidegate.transports.protocol import CaptureResult, Until
 
 _LOG = log.get(__name__)
+
+SLOT_ACTIVE: Final = "capture.slot_active"
+"""The error code of a source whose log another reader follows."""
 
 
 @dataclass(slots=True)
@@ -67,8 +71,10 @@ class EmbeddedEventSource:
                 return self._result(through)
             except TidegateError as error:
                 failures = 1 if self._tally.commits > commits else failures + 1
-                if decide(error) is not Decision.RETRY or failures >= self._retry.max_attempts:
+                if decide(error) is not Decision.RETRY:
                     raise
+                if failures >= self._retry.max_attempts:
+                    raise _given_up(error) from error
                 pause = backoff(self._retry, failures)
                 log.event(_LOG, "capture: trying again", code=error.code, wait_seconds=pause)
                 if stop.wait(pause):
@@ -154,6 +160,13 @@ class _Run:
         self._committed_at, self._idle_since = time.monotonic(), time.time()
         self._stream.confirm(through)  # I2: durable above, released here
         point("capture.after_confirm")
+
+
+def _given_up(error: TidegateError) -> TidegateError:
+    """A slot that stays busy is no failure: another capture is at work, and this one waits."""
+    if error.code == SLOT_ACTIVE:
+        return HeldError(error.code, error.message, hint=error.hint)
+    return error
 
 
 def backoff(retry: RetryConfig, attempt: int) -> float:

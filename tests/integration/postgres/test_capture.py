@@ -17,7 +17,7 @@ from tests.support.postgres import SourceDatabase
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.envelope.position import parse_lsn
-from tidegate.errors import FatalError, RetriableError
+from tidegate.errors import FatalError, HeldError, RetriableError
 from tidegate.faults import EXIT_STATUS
 from tidegate.jobs.capture import run_capture
 from tidegate.jobs.deploy import deploy
@@ -342,7 +342,7 @@ def test_two_captures_at_once_do_not_double_anything(
     def one() -> None:
         try:
             outcomes.append(run_capture(pipeline, platform))
-        except (RetriableError, FatalError) as error:
+        except (HeldError, RetriableError, FatalError) as error:
             outcomes.append(error)
 
     threads = [threading.Thread(target=one) for _ in range(2)]

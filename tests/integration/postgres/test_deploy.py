@@ -171,3 +171,15 @@ def test_what_is_not_built_is_refused(db: SourceDatabase, platform: PlatformConf
     with pytest.raises(ConfigError) as caught:
         deploy(db.pipeline("public.items"), kafka)
     assert caught.value.code == "deploy.transport_not_built"
+
+
+def test_capture_refuses_a_table_that_is_not_published_yet(
+    db: SourceDatabase, platform: PlatformConfig
+) -> None:
+    deploy(db.pipeline("public.items"), platform)
+    both = db.pipeline("public.items", "public.more")
+    with pytest.raises(ConfigError, match=r"public\.more") as caught:
+        run_capture(both, platform)
+    assert caught.value.code == "capture.not_published"
+    deploy(both, platform)
+    assert run_capture(both, platform).rows == 0

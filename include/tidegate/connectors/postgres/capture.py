@@ -18,6 +18,7 @@ from tidegate.connectors.postgres import pgoutput
 from tidegate.connectors.postgres.connection import Connection, connect, connect_replication
 from tidegate.connectors.postgres.decoder import Decoder
 from tidegate.connectors.postgres.failures import translated
+from tidegate.connectors.postgres.publication import check_published
 from tidegate.connectors.postgres.relations import Relations
 from tidegate.connectors.postgres.settings import PostgresSettings
 from tidegate.connectors.postgres.slot_checks import check_slot
@@ -232,6 +233,7 @@ def open_changes(
     try:
         with translated(settings, "checking the slot"):
             check_slot(sql, settings, after)
+            check_published(sql, settings.publication, settings.table_ids)
             target = _target(sql, until)
         wire = Wire(connect_replication(settings, "capture"))
         stream = _stream(settings, sql, wire, after, target)
@@ -249,7 +251,7 @@ def open_changes(
 def _stream(
     settings: PostgresSettings, sql: Connection, wire: Wire, after: Position, target: int | None
 ) -> PostgresStream:
-    decoder = Decoder(after.epoch, Relations(sql, settings.table_ids))
+    decoder = Decoder(after.epoch, Relations(sql, settings.table_ids), floor=after.lsn)
     return PostgresStream(wire, decoder, after, target)
 
 

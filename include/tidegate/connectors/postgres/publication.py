@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from tidegate.connectors.postgres.connection import Connection
+from tidegate.errors import ConfigError
 from tidegate.names import TableId, quote_sql
 
 MARK: Final = "tidegate:"
@@ -67,6 +68,33 @@ def find(connection: Connection, name: str) -> Publication | None:
         sent=frozenset(TableId(schema, table) for schema, table, _ in sent),
         filtered=frozenset(TableId(schema, table) for schema, table, rows in sent if rows),
     )
+
+
+_UNPUBLISHED_SQL: Final = """
+SELECT n.nspname, c.relname
+FROM unnest(%s::text[], %s::text[]) AS wanted(schema, name)
+JOIN pg_catalog.pg_namespace n ON n.nspname = wanted.schema
+JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = wanted.name
+WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_publication_tables t
+                  WHERE t.pubname = %s AND t.schemaname = n.nspname AND t.tablename = c.relname)
+"""
+
+
+def check_published(connection: Connection, name: str, tables: tuple[TableId, ...]) -> None:
+    """Refuse to capture where a table's changes would silently not be sent.
+
+    A table that was dropped at the source stops nobody else.
+    """
+    schemas, names = [t.schema for t in tables], [t.name for t in tables]
+    missing = connection.execute(_UNPUBLISHED_SQL, (schemas, names, name)).fetchall()
+    if missing:
+        unsent = ", ".join(str(TableId(*row)) for row in missing)
+        raise ConfigError(
+            "capture.not_published",
+            f"the publication {name} does not send {unsent}",
+            hint="run `tidegate deploy`, then sweep these tables: changes made meanwhile were not"
+            " captured",
+        )
 
 
 def comment_sql(name: str, deployment: str, pipeline_id: str) -> str:

