@@ -129,3 +129,17 @@ def test_airflow_loads_the_dag_folder(
     (failing,) = bag.import_errors
     assert Path(failing).name == "tidegate_pipeline_errors.py"
     assert "unknown key" in bag.import_errors[failing]
+
+
+def test_without_a_broken_file_nothing_is_wrong(
+    airflow_db: Path,
+    pipelines: Path,
+    pipeline_file: PipelineFile,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The file that looks for errors must not own the Dags it builds on the way."""
+    pipeline_file("shop")
+    monkeypatch.setenv("TIDEGATE_PIPELINES_DIR", str(pipelines))
+    bag = DagBag(dag_folder=str(PROJECT / "dags"))
+    assert bag.import_errors == {}
+    assert {Path(dag.fileloc).name for dag in bag.dags.values()} == {"tidegate_pipelines.py"}

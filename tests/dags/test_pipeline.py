@@ -1,0 +1,123 @@
+"""A pipeline's Dags on a real PostgreSQL, real Spark and a real lake, with a secret to look for."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.dags.conftest import PROJECT, Airflow
+from tests.support.postgres import SourceDatabase
+
+from tidegate.config.loader import load_pipeline, load_platform
+from tidegate.config.secrets import Secrets, apply_secrets
+from tidegate.jobs.deploy import deploy
+from tidegate.lake.catalog import open_catalog
+from tidegate.lake.gate import Gate
+
+pytestmark = [pytest.mark.spark, pytest.mark.postgres, pytest.mark.airflow]
+
+SECRET = "canary-secret-8e2f"
+ROW = "canary-row-8e2f"
+
+
+@pytest.fixture
+def shop(
+    airflow: Airflow, pipelines: Path, platform_file: Path, source_db: SourceDatabase
+) -> Airflow:
+    """A deployed pipeline of two tables; its password is in an Airflow connection only."""
+    name = source_db.name
+    source_db.sql(
+        "CREATE TABLE customers (id int PRIMARY KEY, name text)",
+        "CREATE TABLE orders (id int PRIMARY KEY, amount numeric(12,2))",
+        f"INSERT INTO customers SELECT n, '{ROW}' FROM generate_series(1, 50) n",
+        "INSERT INTO orders SELECT n, n * 1.5 FROM generate_series(1, 50) n",
+        f"CREATE ROLE cdc_{name} LOGIN SUPERUSER REPLICATION PASSWORD '{SECRET}'",
+    )
+    file = pipelines / f"{name}.yaml"
+    file.write_text(
+        f"pipeline_id: {name}\n"
+        "source:\n"
+        f"  database: {name}\n"
+        "  connection_id: shop_db\n"
+        "  tables: [public.customers, public.orders]\n"
+    )
+    secrets = Secrets.model_validate(
+        {
+            "host": "127.0.0.1",
+            "port": source_db.server.port,
+            "username": f"cdc_{name}",
+            "password": SECRET,
+        }
+    )
+    deploy(apply_secrets(load_pipeline(file), secrets), load_platform(platform_file))
+    airflow.environment |= {
+        "AIRFLOW__CORE__DAGS_FOLDER": str(PROJECT / "dags"),
+        "TIDEGATE_PIPELINES_DIR": str(pipelines),
+        "TIDEGATE_PLATFORM_FILE": str(platform_file),
+        "AIRFLOW_CONN_SHOP_DB": json.dumps(
+            {
+                "conn_type": "postgres",
+                "host": "127.0.0.1",
+                "port": source_db.server.port,
+                "login": f"cdc_{name}",
+                "password": SECRET,
+            }
+        ),
+    }
+    return airflow
+
+
+def test_first_load_changes_a_held_table_and_verification(
+    shop: Airflow, source_db: SourceDatabase, pipelines: Path, platform_file: Path
+) -> None:
+    name = source_db.name
+
+    # Nothing in the lake yet: the changes Dag starts the sweep Dag by itself, once.
+    run = shop.run(f"{name}__changes")
+    assert run.state == "success", run.output
+    assert run.tasks["first_sweep"] == "success", run.output
+    assert run.tasks["apply_open"] == "success"
+    assert "First sweep of public.customers, public.orders" in run.output
+    again = shop.run(f"{name}__changes")
+    assert again.tasks["first_sweep"] == "skipped"
+    assert f"{name}__sweep is under way" in again.output
+
+    run = shop.run(f"{name}__sweep", json.dumps({"reason": "first load"}))
+    assert run.tasks["sweep"] == "success", run.output
+    assert run.state == "success"
+    assert "public.customers: swept" in run.output
+
+    # One gate is closed: that table's changes wait, the other's flow.
+    pipeline = load_pipeline(pipelines / f"{name}.yaml")
+    platform = load_platform(platform_file)
+    catalog = open_catalog(platform, pipeline)
+    Gate(catalog, pipeline, platform.gate).hold(["public.orders"], "counting stock", "ann")
+    catalog.close()
+    source_db.sql(
+        f"INSERT INTO customers VALUES (51, '{ROW}')",
+        "UPDATE orders SET amount = 0 WHERE id = 1",
+    )
+    platform_file.write_text(
+        platform_file.read_text().replace("wait_seconds: 60", "wait_seconds: 1")
+    )
+    run = shop.run(f"{name}__changes")
+    assert run.state == "success", run.output
+    assert "public.customers: applied, inserted 1" in run.output
+    assert run.tasks["gate[0]"] == "skipped"
+    assert run.tasks["apply_held[0]"] == "skipped"
+    assert "counting stock" in run.output
+
+    catalog = open_catalog(platform, pipeline)
+    Gate(catalog, pipeline, platform.gate).open(["public.orders"], "done", "ann")
+    catalog.close()
+    run = shop.run(f"{name}__verify")
+    assert run.state == "success", run.output
+    assert "public.orders: equal" in run.output
+    assert "public.customers: equal" in run.output
+
+    stored = shop.everything_stored()
+    assert f"x-iceberg://lake/{name}/customers" in stored
+    for canary in (SECRET, ROW):
+        assert canary not in run.output
+        assert canary not in stored
