@@ -24,6 +24,7 @@ class ProgressView:
         self._bars: Progress | None = None
         self._tasks: dict[str, TaskID] = {}
         self._paces: dict[str, Pace] = {}
+        self._told: dict[str, int] = {}
         self._lock = threading.Lock()
 
     def __enter__(self) -> ProgressView:
@@ -57,8 +58,9 @@ class ProgressView:
             numbers = _numbers(pace, done, total, unit, facts)
             if self._bars is not None:
                 self._bar(self._bars, stage, done, total, numbers)
-            elif finished or not pace.told or time.monotonic() - pace.told >= LINE_EVERY_SECONDS:
+            elif finished or self._is_news(stage, done, pace):
                 pace.told = time.monotonic()
+                self._told[stage] = done
                 self._output.note(f"{stage}: {numbers}")
             if finished:
                 self._end(stage, numbers)
@@ -68,6 +70,11 @@ class ProgressView:
         with self._lock:
             console = self._output.err if self._bars is None else self._bars.console
             console.print(line, style="dim", markup=False, highlight=False)
+
+    def _is_news(self, stage: str, done: int, pace: Pace) -> bool:
+        if self._told.get(stage) == done:
+            return False
+        return not pace.told or time.monotonic() - pace.told >= LINE_EVERY_SECONDS
 
     def _bar(self, bars: Progress, stage: str, done: int, total: int | None, numbers: str) -> None:
         if stage not in self._tasks:

@@ -197,8 +197,12 @@ def rows(console: Console, result: QueryResult) -> None:
 
 
 def run(console: Console, result: Any) -> None:
-    """How a run ended."""
-    facts(console, result)
+    """How a run ended, and each table in its last round."""
+    data = _plain_mapping(result)
+    facts(console, {name: part for name, part in data.items() if name != "tables"})
+    if data["tables"]:
+        console.print()
+        tables(console, {"tables": data["tables"]})
 
 
 def _section(part: Any) -> bool:

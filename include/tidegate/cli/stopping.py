@@ -8,27 +8,38 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from types import FrameType
+from types import FrameType, TracebackType
 from typing import Final
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
-@contextmanager
-def stop_event() -> Iterator[threading.Event]:
-    """An event that the first signal sets; the second raises KeyboardInterrupt."""
-    event = threading.Event()
+class StopSignals:
+    """``event`` is set by the first signal; the second raises KeyboardInterrupt."""
 
-    def stop(number: int, frame: FrameType | None) -> None:
-        if event.is_set():
-            raise KeyboardInterrupt
-        event.set()
+    def __init__(self) -> None:
+        self.event = threading.Event()
 
-    before = {number: signal.signal(number, stop) for number in SIGNALS}
-    try:
-        yield event
-    finally:
-        for number, handler in before.items():
+    def __enter__(self) -> StopSignals:
+        self._before = {number: signal.getsignal(number) for number in SIGNALS}
+        self.arm()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        for number, handler in self._before.items():
             signal.signal(number, handler)
+
+    def arm(self) -> None:
+        """Take the signals (again: a Spark session puts a SIGINT handler of its own in place)."""
+        for number in SIGNALS:
+            signal.signal(number, self._stop)
+
+    def _stop(self, number: int, frame: FrameType | None) -> None:
+        if self.event.is_set():
+            raise KeyboardInterrupt
+        self.event.set()

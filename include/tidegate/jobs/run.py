@@ -52,6 +52,7 @@ class RunOutcome:
     swept: list[str] = field(default_factory=list)
     through: str | None = None
     stopped: bool = False
+    abandoned: bool = False  # the step in hand was interrupted by a second signal
     seconds: float = 0.0
     tables: list[Any] = field(default_factory=list)  # of the last round
 
@@ -75,10 +76,24 @@ def run_pipeline(
     Between rounds a passing failure is waited out with back-off. What cannot pass ends the run.
     """
     began = time.monotonic()
-    deploy(pipeline, platform)
-    job = _Run(spark, pipeline, platform, stop, progress)
+    outcome = RunOutcome()
+    try:
+        if not stop.is_set():
+            deploy(pipeline, platform)
+            job = _Run(spark, pipeline, platform, stop, progress, outcome)
+            _rounds(job, interval)
+    except KeyboardInterrupt:
+        if not stop.is_set():
+            raise
+        outcome.abandoned = True  # asked twice; what is durable stays, the next run goes on (I3)
+    outcome.stopped = stop.is_set()
+    outcome.seconds = round(time.monotonic() - began, 3)
+    return outcome
+
+
+def _rounds(job: _Run, interval: float | None) -> None:
     attempt = 0
-    while not stop.is_set():
+    while not job.stop.is_set():
         try:
             job.round()
             attempt = 0
@@ -86,10 +101,8 @@ def run_pipeline(
             attempt += 1
             if interval is None or decide(error) is Decision.STOP:
                 raise
-            if stop.is_set():
-                break
             # Bounded, for an outage of days would overflow the power in it.
-            pause = backoff(platform.retry, min(attempt, MAX_DOUBLINGS))
+            pause = backoff(job.platform.retry, min(attempt, MAX_DOUBLINGS))
             log.event(
                 _LOG,
                 "round failed, trying again",
@@ -98,15 +111,11 @@ def run_pipeline(
                 reason=error.message,
                 wait_seconds=pause,
             )
-            stop.wait(pause)
+            job.stop.wait(pause)
             continue
         if interval is None:
-            break
-        stop.wait(interval)
-    outcome = job.outcome
-    outcome.stopped = stop.is_set()
-    outcome.seconds = round(time.monotonic() - began, 3)
-    return outcome
+            return
+        job.stop.wait(interval)
 
 
 class _Run:
@@ -119,13 +128,14 @@ class _Run:
         platform: PlatformConfig,
         stop: threading.Event,
         progress: Progress,
+        outcome: RunOutcome,
     ) -> None:
         self.spark = spark
         self.pipeline = pipeline
         self.platform = platform
         self.stop = stop
         self.progress = progress
-        self.outcome = RunOutcome()
+        self.outcome = outcome
         self.catalog = open_catalog(platform, pipeline)
         self.gate = Gate(self.catalog, pipeline, platform.gate)
 

@@ -14,7 +14,7 @@ from tidegate.cli import figures, render
 from tidegate.cli.failures import document, write
 from tidegate.cli.output import Output
 from tidegate.cli.progress import ProgressView
-from tidegate.cli.stopping import stop_event
+from tidegate.cli.stopping import StopSignals
 from tidegate.errors import FatalError, HeldError
 
 
@@ -118,9 +118,9 @@ def test_progress_on_a_terminal_is_bars(output: Output) -> None:
 
 def test_the_first_signal_asks_the_second_interrupts() -> None:
     before = signal.getsignal(signal.SIGTERM)
-    with stop_event() as stop:
+    with StopSignals() as stopping:
         os.kill(os.getpid(), signal.SIGTERM)
-        assert stop.wait(5)
+        assert stopping.event.wait(5)
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)
     assert signal.getsignal(signal.SIGTERM) is before

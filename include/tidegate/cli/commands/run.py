@@ -54,19 +54,23 @@ def run(
                 f" {DEFAULT_INTERVAL_SECONDS:g} s",
             )
         from tidegate.cli.spark import spark
-        from tidegate.cli.stopping import stop_event
+        from tidegate.cli.stopping import StopSignals
 
         pause = DEFAULT_INTERVAL_SECONDS if interval is None else interval
-        with ProgressView(call.output) as progress, spark(call, "run") as session:
+        with (
+            StopSignals() as stopping,
+            ProgressView(call.output) as progress,
+            spark(call, "run") as session,
+        ):
+            stopping.arm()
             from tidegate.jobs.run import run_pipeline
 
-            with stop_event() as stop:  # after Spark, which puts its own SIGINT handler in place
-                result = run_pipeline(
-                    session,
-                    call.pipeline,
-                    call.platform,
-                    interval=None if once else pause,
-                    stop=stop,
-                    progress=progress,
-                )
+            result = run_pipeline(
+                session,
+                call.pipeline,
+                call.platform,
+                interval=None if once else pause,
+                stop=stopping.event,
+                progress=progress,
+            )
         call.finish(result, render.run, failed=result.failed)

@@ -29,15 +29,15 @@ def capture(
 ) -> None:
     """Read the source's log into the change log, up to now. Needs no Spark."""
     with invocation("capture", pipeline, platform_config, as_json, debug) as call:
-        from tidegate.cli.stopping import stop_event
+        from tidegate.cli.stopping import StopSignals
         from tidegate.jobs.capture import run_capture
 
-        with ProgressView(call.output) as progress, stop_event() as stop:
+        with ProgressView(call.output) as progress, StopSignals() as stopping:
             result = run_capture(
                 call.pipeline,
                 call.platform,
                 until=None if follow else "now",
-                stop=stop,
+                stop=stopping.event,
                 progress=progress,
             )
         call.finish(result, render.facts)
