@@ -231,6 +231,18 @@ class JdbcRead:
     session_init: str
 
 
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What one pass over a table at the cut tells.
+
+    ``plain`` columns hold only values that survive a native read: dates arrive as days since 1970,
+    timestamps without zone as the instant of the same reading in UTC, others as they are.
+    """
+
+    rows: int
+    plain: frozenset[str] = frozenset()
+
+
 class Cut(Protocol):
     """The tables as they were at one position, for as long as the context is open.
 
@@ -271,10 +283,22 @@ class Cut(Protocol):
         """
         ...
 
+    def survey(self, table: TableId, schema: TableSchema) -> Survey:
+        """Rows at the cut, and which columns can be read natively though their type cannot."""
+        ...
+
     def select_sql(
-        self, table: TableId, schema: TableSchema, predicate: Chunk | str | None = None
+        self,
+        table: TableId,
+        schema: TableSchema,
+        predicate: Chunk | str | None = None,
+        *,
+        plain_columns: frozenset[str] = frozenset(),
     ) -> str:
-        """The query a task runs; column names and order are the schema's."""
+        """The query a task runs; column names and order are the schema's.
+
+        ``plain_columns`` of this cut's :class:`Survey` are read natively.
+        """
         ...
 
     def native(self, column: Column) -> bool:

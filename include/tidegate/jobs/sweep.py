@@ -234,11 +234,10 @@ class _Sweep:
             self._open(target, run)
             return TableSweep(target.source, "opened", position=done_at, resumed=True)
         built = sweeper.build(target, run, resume=resume)
-        # Counted while the snapshot is open, whatever the log brings afterwards.
-        rows = sweeper.cut.count(target.table)
         if built.needs_drain:
             drain(self.spark, self.pipeline, self.platform, built, self.progress)
-        outcome = sweeper.audit(built, rows)
+            faults.point("sweep.after_drain")
+        outcome = sweeper.audit(built)
         if not outcome.passed:
             raise failed(target.source, built.mode.branch, outcome)
         faults.point("sweep.after_audit")
@@ -247,7 +246,7 @@ class _Sweep:
         faults.point("sweep.after_publish")
         self._open(target, run)
         checks = tuple(verdict.name for verdict in outcome.verdicts)
-        return _swept(built, rows, snapshot, checks, time.monotonic() - began)
+        return _swept(built, snapshot, checks, time.monotonic() - began)
 
     def _open(self, target: LakeTarget, run: str) -> None:
         """The branch is ``main`` now: forget its name, then let increments through."""
@@ -287,13 +286,11 @@ def _failure(target: LakeTarget, run: str, error: Exception, seconds: float) -> 
     )
 
 
-def _swept(
-    built: Built, rows: int, snapshot: int, checks: tuple[str, ...], seconds: float
-) -> TableSweep:
+def _swept(built: Built, snapshot: int, checks: tuple[str, ...], seconds: float) -> TableSweep:
     return TableSweep(
         table=built.mode.target.source,
         status="swept",
-        rows=rows,
+        rows=built.rows,
         chunks=built.chunks,
         seconds=round(seconds, 3),
         rows_per_second=round(built.seen.rows / seconds if seconds else 0.0, 1),

@@ -215,6 +215,7 @@ class _Verify:
         if missing:
             reason = f"the lake has no column {', '.join(missing)} yet; its next change brings it"
             return TableVerdict(target.source, "skipped", reason=reason)
+        plain = cut.survey(target.table, schema).plain
         chunks = cut.chunks(target.table, schema, self.platform.sweep.chunk_rows, by_key=False)
 
         def source() -> DataFrame:
@@ -223,6 +224,7 @@ class _Verify:
                 cut,
                 schema,
                 chunks,
+                plain=plain,
                 fetch_size=self.platform.sweep.fetch_size,
                 connections=self.platform.sweep.parallelism,
             ).frame

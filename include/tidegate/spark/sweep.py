@@ -17,7 +17,7 @@ from tidegate import faults
 from tidegate.config.pipeline import LakeTarget, PipelineConfig
 from tidegate.config.platform import SweepConfig
 from tidegate.config.sinks import WriteMode
-from tidegate.connectors.protocol import Cut
+from tidegate.connectors.protocol import Cut, Survey
 from tidegate.envelope.position import Position
 from tidegate.errors import FatalError, HeldError
 from tidegate.lake import commits
@@ -46,6 +46,8 @@ class Built:
     """A branch that holds every row, not yet audited."""
 
     mode: ModeSweep
+    rows: int
+    """At the cut, counted by the source."""
     seen: Seen
     chunks: int
     first_cut: Position
@@ -104,15 +106,17 @@ class Sweeper:
             self.cut_time,
             commits.head_id(table),
         )
+        survey = self.cut.survey(target.table, schema)
         if mode.diffs:
-            return self._difference(mode, run)
-        return self._chunks(mode, run, left)
+            return self._difference(mode, run, survey)
+        return self._chunks(mode, run, left, survey)
 
-    def audit(self, built: Built, rows: int) -> Audit:
+    def audit(self, built: Built) -> Audit:
         """Check the branch against the source's own count and the user's suite."""
         mode = built.mode
         exact = not (built.needs_drain or built.resumed)
-        wanted = Wanted(rows, key_names(mode.schema), built.seen.fingerprint if exact else None)
+        fingerprint = built.seen.fingerprint if exact else None
+        wanted = Wanted(built.rows, key_names(mode.schema), fingerprint)
         return audit(mode.swept(), wanted, mode.target.options.expectations)
 
     def publish(self, built: Built, run: str) -> int:
@@ -143,7 +147,7 @@ class Sweeper:
             retain_seconds=self.settings.branch_max_age_seconds,
         )
 
-    def _chunks(self, mode: ModeSweep, run: str, left: BranchState | None) -> Built:
+    def _chunks(self, mode: ModeSweep, run: str, left: BranchState | None, survey: Survey) -> Built:
         plan = left.plan if left else self._plan(mode)
         write = BranchWrite(
             session=self.session,
@@ -152,6 +156,7 @@ class Sweeper:
             branch=mode.branch,
             run=run,
             cut=self.cut,
+            plain=survey.plain,
             settings=self.settings,
             progress=self.progress,
             shape=mode.shape,
@@ -164,26 +169,27 @@ class Sweeper:
             write.clear(properties)
         mode.finish(properties)
         first = left.first_cut if left else self.cut.position
-        return Built(mode, seen, plan.total, first, left is not None)
+        return Built(mode, survey.rows, seen, plan.total, first, left is not None)
 
     def _plan(self, mode: ModeSweep) -> ChunkPlan:
         chunks = self.cut.chunks(mode.target.table, mode.schema, self.settings.chunk_rows)
         return ChunkPlan(tuple(chunks))
 
-    def _difference(self, mode: ModeSweep, run: str) -> Built:
+    def _difference(self, mode: ModeSweep, run: str, survey: Survey) -> Built:
         chunks = self._plan(mode).chunks
         read = read_chunks(
             self.session,
             self.cut,
             mode.schema,
             chunks,
+            plain=survey.plain,
             fetch_size=self.settings.fetch_size,
             connections=self.settings.parallelism,
         )
         note = ChunkNote("difference", "difference", len(chunks), len(chunks))
         properties = note.properties(run, self.cut.position, mode.schema.schema_id)
         seen = mode.merge_difference(read, properties)
-        return Built(mode, seen, len(chunks), self.cut.position, False)
+        return Built(mode, survey.rows, seen, len(chunks), self.cut.position, False)
 
 
 def _resumable(left: BranchState, target: LakeTarget, schema: TableSchema) -> bool:

@@ -106,7 +106,7 @@ class ModeSweep:
         return self.session.table(publish.spark_name(self.target.identifier, self.branch))
 
     def _main(self) -> DataFrame:
-        return self.session.read.option("snapshot-id", str(self.base)).table(
+        return self.session.read.option("versionAsOf", str(self.base)).table(
             publish.spark_name(self.target.identifier)
         )
 

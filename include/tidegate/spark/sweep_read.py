@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from tidegate.connectors.protocol import Chunk, Cut
 from tidegate.errors import DataError
 from tidegate.schema.table import Column, TableSchema
+from tidegate.schema.types import Kind
 from tidegate.spark.audit import column as named
 from tidegate.spark.audit import fingerprint_of
 from tidegate.spark.casts import cast
@@ -60,19 +61,28 @@ def read_chunks(
     schema: TableSchema,
     chunks: Sequence[Chunk],
     *,
+    plain: frozenset[str],
     fetch_size: int,
     connections: int,
 ) -> SourceRead:
-    """The rows of ``chunks`` as lake values, read over at most ``connections`` connections."""
+    """The rows of ``chunks`` as lake values, read over at most ``connections`` connections.
+
+    ``plain`` are the columns that this cut's survey found to hold nothing that JDBC cannot carry.
+    """
     parts: Sequence[Chunk | str] = chunks or ("false",)  # an empty table may have no chunk
     frames = [
-        _query(session, cut, cut.select_sql(schema.table, schema, part), fetch_size)
+        _query(
+            session,
+            cut,
+            cut.select_sql(schema.table, schema, part, plain_columns=plain),
+            fetch_size,
+        )
         for part in parts
     ]
     raw = reduce(DataFrame.unionAll, frames)
     if len(chunks) > connections:
         raw = raw.coalesce(connections)
-    return _typed(raw, cut, schema)
+    return _typed(raw, cut, schema, plain)
 
 
 def _query(session: SparkSession, cut: Cut, sql: str, fetch_size: int) -> DataFrame:
@@ -84,7 +94,6 @@ def _query(session: SparkSession, cut: Cut, sql: str, fetch_size: int) -> DataFr
         "sessionInitStatement": cut.jdbc.session_init,
         # Above zero: without it PostgreSQL's driver reads with autocommit, outside the snapshot.
         "fetchsize": str(fetch_size),
-        "preferTimestampNTZ": "true",
         "pushDownPredicate": "false",  # the chunk's predicate is in the query already
     }
     return session.read.format("jdbc").options(**options).load()
@@ -107,13 +116,13 @@ class _Counters:
         )
 
 
-def _typed(raw: DataFrame, cut: Cut, schema: TableSchema) -> SourceRead:
+def _typed(raw: DataFrame, cut: Cut, schema: TableSchema, plain: frozenset[str]) -> SourceRead:
     values: dict[str, SparkColumn] = {}
     metrics = [F.count(F.lit(1)).alias("rows")]
     casts: list[str] = []
     for column in schema.columns:
-        if cut.native(column):
-            values[column.name] = named(column.name).cast(column.type.spark)
+        if column.name in plain or cut.native(column):
+            values[column.name] = _native(column)
             continue
         result = cast(column, named(column.name))
         values[column.name] = result.value
@@ -128,6 +137,15 @@ def _typed(raw: DataFrame, cut: Cut, schema: TableSchema) -> SourceRead:
         *(value.alias(name) for name, value in values.items())
     )
     return SourceRead(frame, _Counters(tuple(casts)), observation)
+
+
+def _native(column: Column) -> SparkColumn:
+    """The value of a native or plain column (``connectors.protocol.Survey``)."""
+    value = named(column.name)
+    if column.type.kind is Kind.DATE:
+        return F.date_from_unix_date(value)
+    # An instant to a timestamp without zone: sessions are in UTC (spark/session.py).
+    return value.cast(column.type.spark)
 
 
 def check_exact(table: str, seen: Seen) -> None:

@@ -42,6 +42,7 @@ class BranchWrite:
     branch: str
     run: str
     cut: Cut
+    plain: frozenset[str]
     settings: SweepConfig
     progress: Progress
     shape: RowShape
@@ -83,6 +84,7 @@ class BranchWrite:
             self.cut,
             self.schema,
             group,
+            plain=self.plain,
             fetch_size=self.settings.fetch_size,
             connections=self.settings.parallelism,
         )

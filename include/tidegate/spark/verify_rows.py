@@ -17,7 +17,7 @@ def lake_rows(
     session: SparkSession, target: LakeTarget, schema: TableSchema, snapshot_id: int
 ) -> DataFrame:
     """What the lake says the source holds, at one snapshot."""
-    table = session.read.option("snapshot-id", str(snapshot_id)).table(
+    table = session.read.option("versionAsOf", str(snapshot_id)).table(
         spark_name(target.identifier)
     )
     match target.write_mode:

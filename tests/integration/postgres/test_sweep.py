@@ -25,7 +25,8 @@ CREATE TABLE orders (id bigint PRIMARY KEY, customer int NOT NULL, amount numeri
 def fill(stack_db: Any, rows: int, first: int = 1) -> None:
     stack_db.sql(
         "INSERT INTO orders (id, customer, amount, note)"
-        f" SELECT g, g % 7, g * 1.25, 'order ' || g FROM generate_series({first}, {first + rows - 1}) g"
+        " SELECT g, g % 7, g * 1.25, 'order ' || g"
+        f" FROM generate_series({first}, {first + rows - 1}) g"
     )
 
 

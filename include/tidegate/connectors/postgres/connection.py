@@ -59,6 +59,8 @@ def jdbc(settings: PostgresSettings, snapshot_name: str) -> JdbcRead:
         "ApplicationName": f"{APPLICATION} sweep",
         "connectTimeout": str(settings.connect_timeout_seconds),
         "tcpKeepAlive": "true",
+        # Binary results from the first execution on: a sweep executes each statement once.
+        "prepareThreshold": "-1",
     }
     if settings.sslrootcert:
         properties["sslrootcert"] = settings.sslrootcert

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from tidegate.connectors.postgres import chunks as chunking
-from tidegate.connectors.postgres import discover, types
+from tidegate.connectors.postgres import discover, plain, types
 from tidegate.connectors.postgres.connection import (
     Connection,
     connect,
@@ -31,7 +31,7 @@ from tidegate.connectors.postgres.replication import (
     identify,
 )
 from tidegate.connectors.postgres.settings import PostgresSettings
-from tidegate.connectors.protocol import Chunk, JdbcRead
+from tidegate.connectors.protocol import Chunk, JdbcRead, Survey
 from tidegate.envelope.position import Position, boundary
 from tidegate.errors import ConfigError, HeldError, RetriableError
 from tidegate.names import TableId
@@ -100,10 +100,27 @@ class PostgresCut:
             rows = sum(part.rows for part in parts)
             return chunking.by_key(self._holder, self._from(table), schema, rows, chunk_rows, after)
 
+    def survey(self, table: TableId, schema: TableSchema) -> Survey:
+        with self._asking("surveying values"):
+            sql = plain.survey_sql(schema, self._from(table))
+            row = self._holder.execute(sql.encode()).fetchone() or (0,)
+        asked = zip(plain.candidates(schema), row[1:], strict=True)
+        return Survey(int(row[0]), frozenset(column.name for column, fine in asked if fine))
+
     def select_sql(
-        self, table: TableId, schema: TableSchema, predicate: Chunk | str | None = None
+        self,
+        table: TableId,
+        schema: TableSchema,
+        predicate: Chunk | str | None = None,
+        *,
+        plain_columns: frozenset[str] = frozenset(),
     ) -> str:
-        columns = ", ".join(types.select_expression(column) for column in schema.columns)
+        columns = ", ".join(
+            plain.expression(column)
+            if column.name in plain_columns
+            else types.select_expression(column)
+            for column in schema.columns
+        )
         source = self._from(table)
         if isinstance(predicate, Chunk):
             source = f"ONLY {predicate.relation}" if predicate.relation else source

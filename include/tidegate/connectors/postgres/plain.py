@@ -1,0 +1,59 @@
+"""Columns that a sweep may read without going through text.
+
+Dates, timestamps and decimals reach the lake as text, because JDBC has no infinity, BC or NaN for
+them. Such values are rare. One pass over the table at the cut (the one that counts its rows) tells
+which columns have none; those are read in binary form, which is exact and much cheaper (I6).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tidegate.names import quote_sql
+from tidegate.schema.table import Column, TableSchema
+from tidegate.schema.types import Kind
+
+_SQL_TYPE: Final = {
+    Kind.DATE: "date",
+    Kind.TIMESTAMP: "timestamp",
+    Kind.TIMESTAMPTZ: "timestamptz",
+    Kind.DECIMAL: "numeric",
+}
+
+_WITHIN: Final = {
+    # As days since 1970, so that no calendar or time zone of a JVM has a say.
+    Kind.DATE: "min({0}) >= '0001-01-01' AND max({0}) <= '9999-12-31'",
+    # Java's and Spark's calendars agree from 1900 on, in every time zone.
+    Kind.TIMESTAMP: "min({0}) >= '1900-01-01' AND max({0}) < '10000-01-01'",
+    Kind.TIMESTAMPTZ: "min({0}) >= '1900-01-01 00:00Z' AND max({0}) < '10000-01-01 00:00Z'",
+    Kind.DECIMAL: "max({0}) <> 'NaN'",  # NaN sorts above every number
+}
+
+
+def candidates(schema: TableSchema) -> tuple[Column, ...]:
+    """Columns worth asking about."""
+    return tuple(column for column in schema.columns if column.type.kind in _WITHIN)
+
+
+def survey_sql(schema: TableSchema, from_sql: str) -> str:
+    """One row: the number of rows, then per candidate whether all its values are plain."""
+    asked = [
+        f"coalesce({_WITHIN[column.type.kind].format(_typed(column))}, true)"
+        for column in candidates(schema)
+    ]
+    return f"SELECT {', '.join(['count(*)', *asked])} FROM {from_sql}"
+
+
+def expression(column: Column) -> str:
+    """What is selected for a plain column; ``protocol.Survey`` says what arrives."""
+    name, value = quote_sql(column.name), _typed(column)
+    if column.type.kind is Kind.DATE:
+        value = f"({value} - date '1970-01-01')"
+    elif column.type.kind is Kind.TIMESTAMP:
+        value = f"{value}::timestamptz"  # sessions are in UTC (settings.PINNED)
+    return f"{value} AS {name}"
+
+
+def _typed(column: Column) -> str:
+    # A domain would reach the driver as an unknown type.
+    return f"{quote_sql(column.name)}::{_SQL_TYPE[column.type.kind]}"
