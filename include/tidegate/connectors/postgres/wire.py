@@ -14,7 +14,7 @@ from typing import Final
 from psycopg import pq
 
 from tidegate.connectors.postgres.connection import Connection
-from tidegate.connectors.postgres.pgoutput import POSTGRES_EPOCH_US
+from tidegate.connectors.postgres.pgoutput import COMMIT, POSTGRES_EPOCH_US
 from tidegate.envelope.position import format_lsn
 from tidegate.errors import RetriableError
 from tidegate.names import quote_sql
@@ -46,24 +46,41 @@ class Wire:
             raise self._failed(result.error_message.decode(errors="replace"))
         self._libpq.nonblocking = 1
 
-    def receive(self) -> bytes | None:
-        """The next change message, or None: nothing is there right now."""
-        while True:
-            size, data = self._libpq.get_copy_data(1)
-            if size > 0:
-                if data[0] == _DATA:
-                    return bytes(data[_HEADER:])
-                _, self.sent_pointer, _, _ = _KEEPALIVE.unpack_from(data)
-                self.answers += 1
-                continue
-            if size == 0:
-                return None
-            raise self._failed(self._ending())
+    def read(self, messages: list[bytes], room: int) -> int:
+        """Append the change messages at hand, up to a COMMIT or ``room`` bytes; their size.
 
-    def wait(self, seconds: float) -> None:
-        """Until something arrives, or ``seconds`` are over."""
-        select.select([self._libpq.socket], [], [], seconds)
-        self._libpq.consume_input()
+        The socket is asked only when the buffer is empty, and without waiting: waiting would give
+        the interpreter to another thread for milliseconds, each time for a few rows.
+        """
+        get, append = self._libpq.get_copy_data, messages.append
+        taken, dry = 0, False
+        while taken < room:
+            size, data = get(1)
+            if size > 0:
+                dry = False
+                if data[0] != _DATA:
+                    self._keepalive(data)
+                    continue
+                append(bytes(data[_HEADER:]))
+                taken += size
+                if data[_HEADER] == COMMIT:
+                    break
+            elif size < 0:
+                raise self._failed(self._ending())
+            elif dry:
+                break
+            else:
+                self._libpq.consume_input()
+                dry = True
+        return taken
+
+    def _keepalive(self, data: memoryview) -> None:
+        _, self.sent_pointer, _, _ = _KEEPALIVE.unpack_from(data)
+        self.answers += 1
+
+    def wait(self, seconds: float) -> bool:
+        """Until something can be read (True), or ``seconds`` are over."""
+        return bool(select.select([self._libpq.socket], [], [], seconds)[0])
 
     def status(self, flushed: int, *, ask: bool) -> None:
         """Tell how far we are durably; ``ask`` for an answer with the sent pointer."""
