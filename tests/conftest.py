@@ -1,3 +1,16 @@
 """Fixtures of the whole suite live in tests/support, one module per real thing."""
 
-pytest_plugins = ["tests.support.lake", "tests.support.postgres", "tests.support.spark", "tests.support.stack"]
+from __future__ import annotations
+
+import os
+
+# Short-lived JVMs on few cores: the optimising compiler costs more than it brings here.
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
+pytest_plugins = [
+    "tests.support.no_skips",
+    "tests.support.lake",
+    "tests.support.postgres",
+    "tests.support.spark",
+    "tests.support.stack",
+]
