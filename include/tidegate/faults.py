@@ -31,6 +31,7 @@ POINTS: Final[frozenset[str]] = frozenset(
         "sweep.after_cut",
         "sweep.after_branch",
         "sweep.after_chunk",
+        "sweep.after_drain",
         "sweep.after_audit",
         "sweep.after_publish",
         "sweep.after_open",
@@ -39,6 +40,7 @@ POINTS: Final[frozenset[str]] = frozenset(
         "maintain.after_stamp",
         "maintain.after_expire",
         "maintain.after_retention",
+        "maintain.after_log_compact",
         # provisioning
         "deploy.after_publication",
         "deploy.after_slot",
