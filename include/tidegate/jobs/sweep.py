@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -20,11 +21,18 @@ from tidegate.config.platform import PlatformConfig
 from tidegate.connectors.protocol import Cut, Source
 from tidegate.connectors.registry import open_source
 from tidegate.envelope.position import Position
-from tidegate.errors import ConfigError, Decision, HeldError, TidegateError
+from tidegate.errors import Decision, HeldError, TidegateError
 from tidegate.jobs.disclosure import as_tidegate_error, describe
 from tidegate.jobs.result import plain
 from tidegate.jobs.sweep_drain import drain
-from tidegate.jobs.sweep_plan import SweepRun, check_tables, group_runs, planned
+from tidegate.jobs.sweep_plan import (
+    SweepRun,
+    check_range,
+    check_tables,
+    group_runs,
+    planned,
+    refuse_resume,
+)
 from tidegate.lake.catalog import load, open_catalog
 from tidegate.lake.change_log import ChangeLog
 from tidegate.lake.gate import PUBLISHED, Gate, Lease
@@ -35,6 +43,7 @@ from tidegate.observability.progress import Progress, silent
 from tidegate.spark import expectations, publish
 from tidegate.spark.audit import failed
 from tidegate.spark.sweep import Built, Sweeper
+from tidegate.spark.sweep_range import KeyRange
 from tidegate.spark.sweep_state import published
 
 if TYPE_CHECKING:
@@ -42,6 +51,7 @@ if TYPE_CHECKING:
 
 _LOG = log.get(__name__)
 ACTOR = "sweep"
+Build = Callable[[LakeTarget, str], Built]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,33 +102,26 @@ def run_sweep(
     """Sweep ``tables`` (all by default).
 
     With ``resume``, what a killed sweep of theirs left is gone on with; without, it starts over.
+    ``where`` is a range of keys of one table (:class:`KeyRange`); other rows stay as they are.
     """
     began = time.monotonic()
     targets = check_tables(pipeline, tables)
-    refuse_where(where)
+    keys = check_range(where, targets)
     expectations.check(pipeline)
     source = open_source(pipeline, platform)
     try:
+        if keys is not None:  # before any gate closes
+            keys.key(targets[0], source.discover(targets[0].table))
         job = _Sweep(spark, pipeline, platform, source, progress)
         if dry_run:
             rows = [TableSweep(**plan) for plan in planned(source, job.epoch, targets, platform)]
             return SweepResult(run, rows[0].position, time.monotonic() - began, rows)
-        cut, results = job.sweep(targets, run, resume=resume)
+        cut, results = job.sweep(targets, run, resume=resume, keys=keys)
     finally:
         source.close()
     result = SweepResult(run, cut, round(time.monotonic() - began, 3), results)
     job.report(result)
     return result
-
-
-def refuse_where(where: str | None) -> None:
-    """Partial sweeps are not built yet; a full one instead would surprise."""
-    if where is not None:
-        raise ConfigError(
-            "sweep.where",
-            "sweeps of a key range are not available yet",
-            hint="sweep the whole table; readers keep the old rows until it is published",
-        )
 
 
 def abandon_sweep(
@@ -166,22 +169,24 @@ class _Sweep:
         self.epoch = self.log.head().captured_through.epoch
 
     def sweep(
-        self, targets: Sequence[LakeTarget], run: str, *, resume: bool
+        self, targets: Sequence[LakeTarget], run: str, *, resume: bool, keys: KeyRange | None
     ) -> tuple[Position, list[TableSweep]]:
         runs = group_runs(self.gate, targets, run)
+        if keys is not None:
+            refuse_resume(runs, run)
         for group in runs:
             self.progress(f"gate {group.run}", 0, len(group.targets), "tables")
             self.gate.begin_sweep(group.run, group.names, ACTOR, reason=f"sweep {group.run}")
         faults.point("sweep.after_gate")
         ids = tuple(target.table for target in targets)
-        try:
-            with self.source.cut(ids, epoch=self.epoch) as cut:
-                faults.point("sweep.after_cut")
-                results = self._all(cut, runs, resume=resume)
-        except TidegateError:
-            self._give_back(runs, run)
-            raise
-        return cut.position, results
+        with ExitStack() as stack:
+            try:
+                cut = stack.enter_context(self.source.cut(ids, epoch=self.epoch))
+            except TidegateError:
+                self._give_back(runs, run)
+                raise
+            faults.point("sweep.after_cut")
+            return cut.position, self._all(cut, runs, resume=resume, keys=keys)
 
     def report(self, result: SweepResult) -> None:
         Reports(self.catalog, self.pipeline).add("sweep", result.run, plain(result))
@@ -193,7 +198,9 @@ class _Sweep:
             if group.run == run:
                 self.gate.end_sweep(run, group.names, "no cut")
 
-    def _all(self, cut: Cut, runs: Sequence[SweepRun], *, resume: bool) -> list[TableSweep]:
+    def _all(
+        self, cut: Cut, runs: Sequence[SweepRun], *, resume: bool, keys: KeyRange | None
+    ) -> list[TableSweep]:
         sweeper = Sweeper(
             session=self.spark,
             catalog=self.catalog,
@@ -203,18 +210,24 @@ class _Sweep:
             cut_time=datetime.now(UTC),
             progress=self.progress,
         )
+
+        def build(target: LakeTarget, run: str) -> Built:
+            if keys is not None:
+                return sweeper.build_range(target, run, keys)
+            return sweeper.build(target, run, resume=resume)
+
         return [
-            self._one(sweeper, target, group.run, resume=resume)
+            self._one(sweeper, target, group.run, build)
             for group in runs
             for target in group.targets
         ]
 
-    def _one(self, sweeper: Sweeper, target: LakeTarget, run: str, *, resume: bool) -> TableSweep:
+    def _one(self, sweeper: Sweeper, target: LakeTarget, run: str, build: Build) -> TableSweep:
         began = time.monotonic()
         try:
             with self.gate.lease(run, [target.source], "sweep") as lease:
                 try:
-                    result = self._leased(sweeper, target, run, lease, resume=resume)
+                    result = self._leased(sweeper, target, run, lease, build)
                 except TidegateError as error:
                     self._close(target, run, lease, error)
                     raise
@@ -224,7 +237,7 @@ class _Sweep:
         return result
 
     def _leased(
-        self, sweeper: Sweeper, target: LakeTarget, run: str, lease: Lease, *, resume: bool
+        self, sweeper: Sweeper, target: LakeTarget, run: str, lease: Lease, build: Build
     ) -> TableSweep:
         began = time.monotonic()
         table = load(self.catalog, target.identifier)
@@ -233,7 +246,7 @@ class _Sweep:
             # Killed between publish and open: the rows are there, only the gate is left (I3).
             self._open(target, run)
             return TableSweep(target.source, "opened", position=done_at, resumed=True)
-        built = sweeper.build(target, run, resume=resume)
+        built = build(target, run)
         if built.needs_drain:
             drain(self.spark, self.pipeline, self.platform, built, self.progress)
             faults.point("sweep.after_drain")

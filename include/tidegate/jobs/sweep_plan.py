@@ -10,9 +10,10 @@ from typing import Any
 from tidegate.config.pipeline import LakeTarget, PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.connectors.protocol import Source
-from tidegate.errors import ConfigError
+from tidegate.errors import ConfigError, HeldError
 from tidegate.lake.gate import Gate, GateState
 from tidegate.names import TableId
+from tidegate.spark.sweep_range import KeyRange
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,30 @@ def check_tables(
             hint=f"its tables are {', '.join(known)}",
         )
     return tuple(target for name, target in known.items() if name in wanted)
+
+
+def check_range(where: str | None, targets: Sequence[LakeTarget]) -> KeyRange | None:
+    """The key range, if one was asked for; it goes with exactly one table."""
+    if where is None:
+        return None
+    if len(targets) != 1:
+        raise ConfigError(
+            "sweep.where",
+            f"a key range was given for {len(targets)} tables",
+            hint="name the one table it is for",
+        )
+    return KeyRange.parse(where)
+
+
+def refuse_resume(runs: Sequence[SweepRun], run: str) -> None:
+    """A range cannot go on from a sweep of the whole table."""
+    other = [group for group in runs if group.run != run]
+    if other:
+        raise HeldError(
+            "gate.sweeping",
+            f"{', '.join(other[0].names)} is being swept by run {other[0].run}",
+            hint="finish that sweep (sweep without a range), or abandon it",
+        )
 
 
 def group_runs(gate: Gate, targets: Sequence[LakeTarget], run: str) -> list[SweepRun]:

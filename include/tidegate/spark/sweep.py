@@ -6,7 +6,7 @@ that belong to the job around it (``tidegate.jobs.sweep``).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from pyiceberg.catalog import Catalog
@@ -20,7 +20,7 @@ from tidegate.config.sinks import WriteMode
 from tidegate.connectors.protocol import Cut, Survey
 from tidegate.envelope.position import Position
 from tidegate.errors import FatalError, HeldError
-from tidegate.lake import commits
+from tidegate.lake import commits, positions
 from tidegate.lake.catalog import ensure_namespace, load
 from tidegate.lake.tables import create_sql, evolution, evolution_sql, shape_sql
 from tidegate.names import sweep_branch
@@ -29,6 +29,7 @@ from tidegate.schema.table import TableSchema
 from tidegate.spark import publish
 from tidegate.spark.audit import Audit, Wanted, audit
 from tidegate.spark.sweep_modes import ModeSweep
+from tidegate.spark.sweep_range import KeyRange
 from tidegate.spark.sweep_read import Seen, key_names, read_chunks
 from tidegate.spark.sweep_state import (
     BranchState,
@@ -97,19 +98,38 @@ class Sweeper:
         if left is None:
             self._new_branch(table, target, run)
         faults.point("sweep.after_branch")
-        mode = ModeSweep(
-            self.session,
-            target,
-            schema,
-            sweep_branch(run),
-            self.cut.position,
-            self.cut_time,
-            commits.head_id(table),
-        )
+        mode = self._mode(target, schema, run, table)
         survey = self.cut.survey(target.table, schema)
         if mode.diffs:
             return self._difference(mode, run, survey)
         return self._chunks(mode, run, left, survey)
+
+    def build_range(self, target: LakeTarget, run: str, keys: KeyRange) -> Built:
+        """Bring the rows of a key range to the branch; all others stay as ``main`` has them."""
+        table = self.loaded(target)
+        schema = self.cut.schema(target.table)
+        key = keys.key(target, schema)
+        stands = positions.applied(table)
+        change = evolution(table.schema(), schema, target)
+        if stands is None or change.needed or not change.compatible:
+            raise HeldError(
+                "sweep.range_needs_table",
+                f"{target.source} was never swept, or its columns changed since",
+                hint="sweep the whole table",
+            )
+        survey = self.cut.survey(target.table, schema)
+        self._new_branch(table, target, run)
+        faults.point("sweep.after_branch")
+        mode = self._mode(target, schema, run, table)
+        keys.delete(self.session, target, mode.branch, key)
+        wanted = keys.source_sql(key)
+        chunks = tuple(
+            replace(chunk, predicate_sql=f"({chunk.predicate_sql}) AND {wanted}")
+            for chunk in self._plan(mode).chunks
+        )
+        # Not resumable: a range is small next to its table.
+        seen = self._write(mode, run, survey, replace_all=False).write(ChunkPlan(chunks))
+        return Built(mode, survey.rows, seen, len(chunks), stands, False)
 
     def audit(self, built: Built) -> Audit:
         """Check the branch against the source's own count and the user's suite."""
@@ -149,7 +169,31 @@ class Sweeper:
 
     def _chunks(self, mode: ModeSweep, run: str, left: BranchState | None, survey: Survey) -> Built:
         plan = left.plan if left else self._plan(mode)
-        write = BranchWrite(
+        write = self._write(mode, run, survey, replace_all=mode.replaces)
+        seen = write.write(plan, left.rows if left else 0)
+        note = ChunkNote("finish", "finish", plan.total, plan.total)
+        properties = note.properties(run, self.cut.position, mode.schema.schema_id)
+        if not plan.total and mode.replaces:
+            write.clear(properties)
+        mode.finish(properties)
+        first = left.first_cut if left else self.cut.position
+        return Built(mode, survey.rows, seen, plan.total, first, left is not None)
+
+    def _mode(self, target: LakeTarget, schema: TableSchema, run: str, table: Table) -> ModeSweep:
+        return ModeSweep(
+            self.session,
+            target,
+            schema,
+            sweep_branch(run),
+            self.cut.position,
+            self.cut_time,
+            commits.head_id(table),
+        )
+
+    def _write(
+        self, mode: ModeSweep, run: str, survey: Survey, *, replace_all: bool
+    ) -> BranchWrite:
+        return BranchWrite(
             session=self.session,
             target=mode.target,
             schema=mode.schema,
@@ -160,16 +204,8 @@ class Sweeper:
             settings=self.settings,
             progress=self.progress,
             shape=mode.shape,
-            replace=mode.replaces,
+            replace=replace_all,
         )
-        seen = write.write(plan, left.rows if left else 0)
-        note = ChunkNote("finish", "finish", plan.total, plan.total)
-        properties = note.properties(run, self.cut.position, mode.schema.schema_id)
-        if not plan.total and mode.replaces:
-            write.clear(properties)
-        mode.finish(properties)
-        first = left.first_cut if left else self.cut.position
-        return Built(mode, survey.rows, seen, plan.total, first, left is not None)
 
     def _plan(self, mode: ModeSweep) -> ChunkPlan:
         chunks = self.cut.chunks(mode.target.table, mode.schema, self.settings.chunk_rows)
