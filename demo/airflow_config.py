@@ -96,7 +96,7 @@ def write(keys: Keys, *, port: int, postgres_port: int) -> None:
         # A machine that is busy with Spark answers late; that is no reason to fail a task.
         "workers": {"execution_api_timeout": "60"},
         "logging": {
-            "base_log_folder": str(places.LOGS / "tasks"),
+            "base_log_folder": str(places.TASK_LOGS),
             "dag_processor_child_process_log_directory": str(places.LOGS / "dag-processor"),
             "colored_console_log": "False",
         },

@@ -50,7 +50,7 @@ class Demo:
         with story.step("start PostgreSQL with the shop, and Airflow"):
             rows = self._stack.start()
             self._stack.api.wait_for_dags({dag(kind) for kind in DAGS})
-            self._runs = Runs(self._stack.api, story)
+            self._runs = Runs(self._stack.api, story, places.TASK_LOGS)
         with story.step("deploy the pipeline: publication, slot, control tables"):
             deploy(self._stack, story)
         with story.step(f"sweep all {len(shop.TABLES)} tables for the first time"):

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
 from demo.airflow_api import FINAL_STATES, AirflowApi
 from demo.story import Story
+from demo.task_logs import TaskLogs
 from tidegate.errors import FatalError, RetriableError
-from tidegate.jobs.lines import table_line
+from tidegate.jobs.lines import reason
 
 RUN_SECONDS: Final = 1200.0
 _TOLD: Final = frozenset({"running", "deferred", "success", "failed", "up_for_retry", "skipped"})
 _BOOKKEEPING: Final = ("failed_tables", "report")
+
+
+_FIGURES: Final = ("rows", "inserted", "updated", "deleted", "lake_rows", "actions")
 
 
 @dataclass
@@ -31,9 +36,10 @@ class Run:
 class Runs:
     """Triggers and watches; the demo's hands on Airflow."""
 
-    def __init__(self, api: AirflowApi, story: Story) -> None:
+    def __init__(self, api: AirflowApi, story: Story, logs: Path) -> None:
         self._api = api
         self._story = story
+        self._logs = TaskLogs(logs)
         self.done: list[Run] = []
 
     def trigger(self, dag_id: str, conf: dict[str, Any] | None = None) -> Run:
@@ -65,6 +71,8 @@ class Runs:
                 raise self._failure(run)
 
     def _look(self, run: Run) -> None:
+        for line in self._logs.progress(run.dag_id, run.run_id):
+            self._story.say(f"    {line}", "dim")
         state = self._api.state(run.dag_id, run.run_id)  # first: a final one means theirs are too
         for task in self._api.tasks(run.dag_id, run.run_id):
             if run.seen.get(task.label) != task.state:
@@ -86,7 +94,7 @@ class Runs:
             return
         run.results[label] = value
         for entry in value["tables"]:
-            self._story.say(f"    {table_line(entry)}", "dim")
+            self._story.say(f"    {brief(entry)}", "dim")
 
     def _failure(self, run: Run) -> FatalError:
         failed = [label for label, state in run.seen.items() if state == "failed"]
@@ -95,3 +103,15 @@ class Runs:
             f"{run.dag_id} failed in {', '.join(failed) or 'no task'}",
             hint="make up, then read the run's task logs in the Airflow UI",
         )
+
+
+def brief(entry: Mapping[str, Any]) -> str:
+    """``public.orders: applied, 120 inserted, 40 updated``"""
+    figures = [
+        f"{entry[name]:,} {name.replace('_', ' ')}"
+        for name in _FIGURES
+        if isinstance(entry.get(name), int) and entry[name]
+    ]
+    return f"{entry['table']}: " + ", ".join(
+        part for part in (str(entry.get("status", "")), *figures, reason(entry)) if part
+    )

@@ -48,7 +48,7 @@ class Stack:
         self.server = PostgresServer(
             places.POSTGRES_DATA,
             port=self.settings["postgres_port"],
-            config={"max_connections": "200"},
+            config={"max_connections": "200", "max_slot_wal_keep_size": "4GB"},
         )
 
     @property

@@ -33,7 +33,7 @@ def up(*, writer: bool) -> int:
             if swept():
                 story.say("the lake tables are there already")
             else:
-                runs = Runs(own.api, story)
+                runs = Runs(own.api, story, places.TASK_LOGS)
                 runs.watch([runs.trigger(f"{places.PIPELINE_ID}__sweep")])
         if writer:
             own.start_writer(WRITER_PER_SECOND)
