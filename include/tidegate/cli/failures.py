@@ -26,20 +26,23 @@ def write(console: Console, error: BaseException) -> None:
         write_problems(console, known)
         return
     console.print(
-        Text.assemble(("error  ", "bold red"), known.message, (f"  [{known.code}]", "dim"))
+        Text.assemble(("error  ", "bold red"), known.message, (f"  [{known.code}]", "dim")),
+        soft_wrap=True,
     )
-    console.print(Text.assemble(("why    ", "bold"), cause(error) or _why(known)))
-    console.print(Text.assemble(("do     ", "bold green"), known.hint))
+    console.print(Text.assemble(("why    ", "bold"), cause(error) or _why(known)), soft_wrap=True)
+    console.print(Text.assemble(("do     ", "bold green"), known.hint), soft_wrap=True)
 
 
 def write_problems(console: Console, error: ConfigProblems) -> None:
     """Every problem of a configuration, then the three lines' last two."""
     count = len(error.problems)
     head = f"{count} problem{'' if count == 1 else 's'} in the configuration"
-    console.print(Text.assemble(("error  ", "bold red"), head, (f"  [{error.code}]", "dim")))
+    console.print(
+        Text.assemble(("error  ", "bold red"), head, (f"  [{error.code}]", "dim")), soft_wrap=True
+    )
     for problem in error.problems:
-        console.print(_problem(problem))
-    console.print(Text.assemble(("do     ", "bold green"), error.hint))
+        console.print(_problem(problem), soft_wrap=True)
+    console.print(Text.assemble(("do     ", "bold green"), error.hint), soft_wrap=True)
 
 
 def cause(error: BaseException) -> str:

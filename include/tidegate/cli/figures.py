@@ -77,4 +77,6 @@ def cell(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, int):
         return f"{value:,}".replace(",", "\u202f") if abs(value) < 10**12 else str(value)
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
     return f"{value:.1f}" if isinstance(value, float) else str(value)

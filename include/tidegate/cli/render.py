@@ -48,8 +48,9 @@ def tables(console: Console, result: Any) -> None:
         cells = [figures.cell(entry.get(name)) for name in columns]
         grid.add_row(str(entry.get("table")), figures.styled(status), *cells, Text(reason(entry)))
     console.print(grid)
-    sections = {name: part for name, part in _plain_mapping(result).items() if _section(part)}
-    _mapping(console, sections, "")
+    data = _plain_mapping(result)
+    sections = {name: part for name, part in data.items() if isinstance(part, Mapping)}
+    _mapping(console, _without_noughts(sections), "")
 
 
 def verdicts(console: Console, result: VerifyResult) -> None:
@@ -205,10 +206,6 @@ def run(console: Console, result: Any) -> None:
         tables(console, {"tables": data["tables"]})
 
 
-def _section(part: Any) -> bool:
-    return isinstance(part, Mapping) and any(part.values())
-
-
 def _plain_mapping(result: Any) -> Mapping[str, Any]:
     data = plain(result)
     return data if isinstance(data, Mapping) else {"result": data}
@@ -224,11 +221,26 @@ def _union(entries: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def _speaks(entries: Iterable[Mapping[str, Any]], name: str) -> bool:
-    return any(isinstance(entry.get(name), (int, float, str)) and entry[name] for entry in entries)
+    return any(entry.get(name) and _says(entry[name]) for entry in entries)
 
 
 def _value(value: Any) -> str:
     return "null" if value is None else str(value)
+
+
+def _says(value: Any) -> bool:
+    """Whether a value fits into a cell."""
+    if isinstance(value, list):
+        return all(isinstance(item, str) for item in value)
+    return isinstance(value, (int, float, str))
+
+
+def _without_noughts(part: Mapping[str, Any]) -> dict[str, Any]:
+    found = {
+        name: _without_noughts(value) if isinstance(value, Mapping) else value
+        for name, value in part.items()
+    }
+    return {name: value for name, value in found.items() if value}
 
 
 def _mapping(console: Console, data: Mapping[str, Any], indent: str) -> None:
@@ -236,22 +248,27 @@ def _mapping(console: Console, data: Mapping[str, Any], indent: str) -> None:
     for name, value in data.items():
         label = f"{indent}{name.replace('_', ' '):<{width}}  "
         if isinstance(value, Mapping):
-            console.print(Text(label.rstrip(), "bold"))
+            console.print(Text(label.rstrip(), "bold"), soft_wrap=True)
             _mapping(console, value, indent + "  ")
         elif isinstance(value, list):
             _items(console, label, value, indent)
         else:
-            console.print(Text.assemble((label, "bold"), figures.cell(value) or "–"))
+            console.print(
+                Text.assemble((label, "bold"), figures.cell(value) or "–"), soft_wrap=True
+            )
 
 
 def _items(console: Console, label: str, items: list[Any], indent: str) -> None:
     if not any(isinstance(item, (Mapping, list)) for item in items):
-        console.print(Text.assemble((label, "bold"), ", ".join(map(figures.cell, items)) or "–"))
+        console.print(
+            Text.assemble((label, "bold"), ", ".join(map(figures.cell, items)) or "–"),
+            soft_wrap=True,
+        )
         return
-    console.print(Text(label.rstrip(), "bold"))
+    console.print(Text(label.rstrip(), "bold"), soft_wrap=True)
     for item in items:
         if isinstance(item, Mapping):
             parts = (f"{name} {figures.cell(value)}" for name, value in item.items() if value)
-            console.print(Text(f"{indent}  " + ", ".join(parts)))
+            console.print(Text(f"{indent}  " + ", ".join(parts)), soft_wrap=True)
         else:
-            console.print(Text(f"{indent}  {figures.cell(item)}"))
+            console.print(Text(f"{indent}  {figures.cell(item)}"), soft_wrap=True)

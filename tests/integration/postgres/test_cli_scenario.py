@@ -1,0 +1,91 @@
+"""One pipeline's life through the command line alone, every command a process of its own."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.cli import Cli, configured
+from tests.support.postgres import SourceDatabase
+
+pytestmark = [pytest.mark.postgres, pytest.mark.spark]
+
+
+def lake_rows(cli: Cli, *more: str) -> list[tuple[Any, ...]]:
+    found = cli.result("lakehouse", "query", "--table", "public.orders", "--limit", "5000", *more)
+    return sorted((row["id"], row["note"]) for row in found["rows"])
+
+
+def test_from_nothing_to_a_verified_table_and_back(
+    source_db: SourceDatabase, tmp_path: Path
+) -> None:
+    source_db.sql(
+        "CREATE TABLE orders (id int PRIMARY KEY, note text)",
+        "CREATE TABLE items (id int PRIMARY KEY, order_id int)",
+        "INSERT INTO orders SELECT i, 'first' FROM generate_series(1, 1000) i",
+        "INSERT INTO items SELECT i, i FROM generate_series(1, 500) i",
+    )
+    cli = configured(tmp_path, source_db, "public.orders", "public.items")
+
+    ran = cli.result("run", "--once")
+    assert sorted(ran["swept"]) == ["public.items", "public.orders"]
+    assert lake_rows(cli) == source_db.rows("SELECT id, note FROM orders ORDER BY id")
+    (first,) = [
+        row["snapshot_id"]
+        for row in cli.result("lakehouse", "snapshots", "--table", "orders")["snapshots"]
+        if row["current"]
+    ]
+
+    source_db.sql(
+        "UPDATE orders SET note = 'second' WHERE id <= 10",
+        "DELETE FROM orders WHERE id > 990",
+        "INSERT INTO orders VALUES (5000, 'new')",
+    )
+    held = cli.result("gate", "hold", "--table", "public.items", "--reason", "a look")
+    assert held["gates"][0]["state"] == "held"
+    assert cli.result("capture")["rows"] == 21
+    behind = {table["table"]: table for table in cli.result("lag")["tables"]}
+    assert behind["public.orders"]["bytes"] > 0
+    applied = {table["table"]: table for table in cli.result("apply")["tables"]}
+    orders = applied["public.orders"]
+    assert (orders["inserted"], orders["updated"], orders["deleted"]) == (1, 10, 10)
+    assert applied["public.items"]["status"] == "held"
+    assert lake_rows(cli, "--snapshot-id", str(first)) == [(i, "first") for i in range(1, 1001)]
+    cli.result("gate", "open", "--table", "public.items")
+
+    back = cli.result("lakehouse", "rollback", "--snapshot-id", str(first), "--yes")
+    assert back["table"] == "public.orders", "the snapshot says which table"
+    assert lake_rows(cli) == [(i, "first") for i in range(1, 1001)]
+    status = {table["table"]: table for table in cli.result("status")["tables"]}
+    assert status["public.orders"]["lag_bytes"] > 0, "the position went back with the data (I1)"
+
+    verified = cli.result("verify")
+    assert {table["status"] for table in verified["tables"]} == {"equal"}
+    assert lake_rows(cli) == source_db.rows("SELECT id, note FROM orders ORDER BY id")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_a_running_pipeline_cleanly(
+    source_db: SourceDatabase, tmp_path: Path, number: signal.Signals
+) -> None:
+    source_db.sql(
+        "CREATE TABLE orders (id int PRIMARY KEY, note text)",
+        "INSERT INTO orders SELECT i, 'first' FROM generate_series(1, 100) i",
+    )
+    cli = configured(tmp_path, source_db, "public.orders")
+    with cli.start("run", "--interval", "0.2", "--json") as process:
+        assert process.stderr is not None and process.stdout is not None
+        for line in process.stderr:
+            if line.startswith("maintain"):  # the first round is through
+                process.send_signal(number)
+                break
+        rest = process.stderr.read()
+        document = json.loads(process.stdout.read())
+        assert process.wait() == 0, rest
+    result = document["result"]
+    assert result["stopped"] and not result["abandoned"]
+    assert result["swept"] == ["public.orders"]
+    assert len(lake_rows(cli)) == 100

@@ -1,0 +1,105 @@
+"""``tidegate`` as a shell starts it: a real process, its streams apart, its exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.support.postgres import SourceDatabase
+from tidegate.testing.postgres_server import PASSWORD, SUPERUSER
+
+ENTRY = "import sys; from tidegate.cli.main import main; main(sys.argv[1:])"
+INCLUDE = Path(__file__).parents[2] / "include"
+SECONDS = 500
+PASSWORD_VARIABLE = "TEST_SOURCE_PASSWORD"
+
+
+@dataclass
+class Cli:
+    """Commands run in ``folder``, on its ``pipeline.yaml`` and ``platform.yaml``."""
+
+    folder: Path
+    variables: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def file(self) -> Path:
+        return self.folder / "pipeline.yaml"
+
+    def command(self, *words: str) -> list[str]:
+        """The pipeline's file goes after the verb."""
+        verbs = 2 if words[0] in ("gate", "lakehouse") else 1
+        return [sys.executable, "-c", ENTRY, *words[:verbs], str(self.file), *words[verbs:]]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        own = {
+            "PYTHONPATH": str(INCLUDE),
+            "TIDEGATE_PLATFORM_FILE": str(self.folder / "platform.yaml"),
+            PASSWORD_VARIABLE: PASSWORD,
+        }
+        return os.environ | own | self.variables
+
+    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            self.command(*words),
+            cwd=self.folder,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            self.command(*words),
+            cwd=self.folder,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def result(self, *words: str, code: int = 0) -> Any:
+        """The document that ``--json`` prints; stdout must hold nothing else."""
+        done = self.run(*words, "--json")
+        said = f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+        assert done.returncode == code and done.stdout, said
+        document = json.loads(done.stdout)
+        assert document["ok"] is (code == 0)
+        return document["result" if "result" in document else "error"]
+
+
+def configured(folder: Path, database: SourceDatabase, *tables: str, **source: Any) -> Cli:
+    """A pipeline on ``database`` with its lake below ``folder``."""
+    pipeline = {
+        "pipeline_id": database.name,
+        "source": {
+            "host": "127.0.0.1",
+            "port": database.server.port,
+            "database": database.name,
+            "username": SUPERUSER,
+            "password": f"${{{PASSWORD_VARIABLE}}}",
+            "tables": list(tables),
+            **source,
+        },
+    }
+    platform = {
+        "lake": {"home": "home"},
+        "spark": {
+            "master": "local[2]",
+            "driver_memory": "1g",
+            "conf": {"spark.sql.shuffle.partitions": "2"},
+        },
+        "retry": {"max_attempts": 1},
+    }
+    (folder / "pipeline.yaml").write_text(yaml.safe_dump(pipeline), encoding="utf-8")
+    (folder / "platform.yaml").write_text(yaml.safe_dump(platform), encoding="utf-8")
+    return Cli(folder)
