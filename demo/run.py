@@ -19,7 +19,7 @@ from tidegate.errors import FatalError, RetriableError
 STEPS: Final = 9
 SWEPT_AGAIN: Final = "public.orders"
 WRITER_PER_SECOND: Final = 40.0
-GATE_SECONDS: Final = 120.0
+GATE_SECONDS: Final = 600.0
 
 
 def run(*, keep: bool) -> int:

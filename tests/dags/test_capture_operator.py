@@ -8,6 +8,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+
 from tests.dags.conftest import Airflow, PipelineFile
 
 CANARY = "canary-3d77"

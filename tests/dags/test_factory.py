@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk import DAG
-from tests.dags.conftest import PROJECT, PipelineFile
 
+from tests.dags.conftest import PROJECT, PipelineFile
 from tidegate.airflow.dags.changes import ACTIVE_RUNS
 from tidegate.airflow.factory import build_dags, raise_problems
 from tidegate.errors import ConfigError

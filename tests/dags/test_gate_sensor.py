@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import AirflowSkipException, TaskDeferred
-from tests.dags.conftest import Airflow, PipelineFile
 
+from tests.dags.conftest import Airflow, PipelineFile
 from tidegate.airflow.sensors.gate import TableGateSensor
 from tidegate.airflow.triggers.gate import TableGateTrigger
 from tidegate.config.loader import load_pipeline, load_platform

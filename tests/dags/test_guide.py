@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from airflow.dag_processing.dagbag import DagBag
+
 from tests.dags.conftest import PROJECT, PipelineFile
 
 GUIDE = PROJECT / "docs" / "guides" / "editing-dags.md"

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
+
 from tests.dags.conftest import PROJECT, Airflow
 from tests.support.postgres import SourceDatabase
-
 from tidegate.config.loader import load_pipeline, load_platform
 from tidegate.config.secrets import Secrets, apply_secrets
 from tidegate.jobs.deploy import deploy

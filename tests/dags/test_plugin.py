@@ -8,9 +8,9 @@ from types import ModuleType
 
 import httpx
 from fastapi import FastAPI
-from tests.dags.conftest import PROJECT
 
 import tidegate
+from tests.dags.conftest import PROJECT
 
 
 def load_plugin() -> ModuleType:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+
 from tests.dags.conftest import PROJECT, Airflow, PipelineFile
 
 pytestmark = pytest.mark.spark

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
 from tests.faults.scenario import Scenario, build
 from tests.support.faults import SparkJobs
 from tests.support.postgres import SourceDatabase
-
 from tidegate.config.platform import GateConfig, PlatformConfig, SweepConfig
 from tidegate.testing.postgres_server import PostgresServer
 

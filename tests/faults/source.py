@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import psycopg
+
 from tests.support.postgres import SourceDatabase
 
 TABLES: Final = {

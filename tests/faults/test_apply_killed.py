@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.faults.scenario import Scenario
 
+from tests.faults.scenario import Scenario
 from tidegate.lake import positions
 from tidegate.names import TableId
 
@@ -27,7 +27,7 @@ def test_killed_and_run_again_the_lake_is_the_source(point: str, scenario: Scena
     killed = scenario.kill(DOOR, point)
     leases = [gate.lease for gate in scenario.gate.states(scenario.tables).values()]
     assert all(lease is not None for lease in leases)  # the dead still hold their tables
-    scenario.prove(swept_once=["public.journal"])
+    scenario.prove()
     killed.leaves_nothing()
 
 
@@ -40,7 +40,7 @@ def test_rows_and_position_are_published_together(scenario: Scenario) -> None:
     for name in scenario.tables:
         table = scenario.table(name)
         assert (positions.applied(table), table.scan().count()) == before[name]
-    scenario.prove(swept_once=["public.journal"])
+    scenario.prove()
 
 
 def _main(scenario: Scenario, name: str) -> tuple[positions.Position | None, int]:

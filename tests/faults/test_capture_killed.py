@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+
 from tests.faults import comparison
 from tests.faults.scenario import Scenario
-
 from tidegate.envelope.position import parse_lsn
 from tidegate.lake.change_log import ChangeLog
 
@@ -38,7 +38,7 @@ def test_killed_at_every_step_and_run_again_the_lake_is_the_source(scenario: Sce
             comparison.check_log(
                 scenario.db, scenario.catalog, scenario.pipeline, trimmed=scenario.trimmed
             )
-    scenario.prove(swept_once=["public.journal"])
+    scenario.prove()
 
 
 @pytest.mark.parametrize("point", POINTS)

@@ -9,8 +9,8 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.faults.scenario import Scenario
 
+from tests.faults.scenario import Scenario
 from tidegate import faults
 from tidegate.errors import Decision, RetriableError
 from tidegate.jobs.apply import run_apply

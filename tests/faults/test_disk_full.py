@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
+
 from tests.faults.full_disk import small_disk
 from tests.support.faults import Files, capture_process, halt_at
 from tests.support.postgres import SourceDatabase
 from tests.support.stack import Stack
-
 from tidegate.config.platform import PlatformConfig, RetryConfig, SweepConfig
 from tidegate.errors import Decision, ExitCode
 from tidegate.jobs.apply import run_apply

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-import pytest
-from tests.faults.scenario import Scenario
+import os
+import time
+from pathlib import Path
 
+import pytest
+
+from tests.faults.scenario import Scenario
 from tidegate.config.platform import RetentionConfig
 from tidegate.jobs.maintain import run_maintain
 from tidegate.jobs.rollback import run_rollback
 from tidegate.lake import positions
+from tidegate.lake.change_log import ChangeLog
 
 DOOR = "maintain_tables.py"
 ACCOUNTS = "public.accounts"
@@ -77,3 +82,21 @@ def test_a_killed_rollback_is_done_and_the_log_is_replayed(scenario: Scenario) -
     assert again.status == "unchanged"
     scenario.prove()
     killed.leaves_nothing()
+
+
+def test_files_of_killed_captures_are_removed_once_they_are_old(scenario: Scenario) -> None:
+    """Live files of the same age stay."""
+    scenario.stir()
+    scenario.kill_capture("capture.after_files")
+    log = ChangeLog(scenario.catalog, scenario.pipeline).table()
+    folder = Path(log.location().removeprefix("file://"))
+    live = {Path(task.file.file_path.removeprefix("file://")) for task in log.scan().plan_files()}
+    strays = set(folder.rglob("*.parquet")) - live
+    assert strays
+    long_ago = time.time() - 30 * 86_400
+    for file in folder.rglob("*"):
+        os.utime(file, (long_ago, long_ago))
+    result = run_maintain(scenario.spark, scenario.pipeline, scenario.platform, force=True)
+    assert result.change_log.orphans_removed >= len(strays)
+    assert not [file for file in strays if file.exists()]
+    scenario.prove()

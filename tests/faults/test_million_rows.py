@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
+
 from tests.support.faults import DOORS, Files, JobProcess, capture_process, job_arguments
 from tests.support.postgres import SourceDatabase
 from tests.support.stack import Stack
-
 from tidegate.config.platform import CaptureConfig, PlatformConfig, SparkConfig
 from tidegate.errors import ExitCode
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from tests.faults.scenario import Scenario
 
+from tests.faults.scenario import Scenario
 from tidegate.config.platform import GateConfig
 from tidegate.errors import ExitCode
 from tidegate.jobs.sweep import abandon_sweep

@@ -9,7 +9,6 @@ from typing import Any
 
 from tests.faults.scenario import Scenario
 from tests.support.faults import until
-
 from tidegate.errors import Decision
 from tidegate.lake.gate import GateState
 

@@ -85,7 +85,6 @@ class ModelTable:
     events: list[dict[str, Any]] = field(default_factory=list)
     appended: list[tuple[Any, ...]] = field(default_factory=list)
     versions: list[Version] = field(default_factory=list)
-    flagged: dict[tuple[str, ...], list[str | None]] = field(default_factory=dict)
     _open: list[dict[str, Any]] = field(default_factory=list)
 
     @property
@@ -123,12 +122,8 @@ class ModelTable:
 
     def delete(self, row: list[str | None]) -> None:
         self.rows.remove(row)
-        keyed = [
-            v if c.key is not None else None for c, v in zip(self.schema.columns, row, strict=True)
-        ]
-        self._event(
-            "d", key=self.key_of(row), old=list(row), shown=list(row) if self.full else keyed
-        )
+        shown = list(row) if self.full else self._key_only(row)
+        self._event("d", key=self.key_of(row), old=list(row), shown=shown)
 
     def truncate(self) -> None:
         self.rows.clear()
@@ -154,6 +149,10 @@ class ModelTable:
             row[:] = [old.get(column.name, default) for column in new.columns]
         self.schema = new
 
+    def _key_only(self, row: list[str | None]) -> list[str | None]:
+        pairs = zip(self.schema.columns, row, strict=True)
+        return [value if column.key is not None else None for column, value in pairs]
+
     def _event(self, op: str, **facts: Any) -> None:
         key = facts.pop("key")
         event = {
@@ -173,6 +172,8 @@ class ModelTable:
     def _remember(
         self, op: str, at: str, key: list[str] | None, old: Any, shown: list[str | None]
     ) -> None:
+        if op == "u" and key is not None and self.key_of(shown) != tuple(key):
+            self.appended.append(("d", at, *self._key_only(old)))
         self.appended.append((op, at, *shown))
         if op == "t":
             for version in self.versions:

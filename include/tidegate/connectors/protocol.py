@@ -241,6 +241,8 @@ class Survey:
 
     rows: int
     plain: frozenset[str] = frozenset()
+    key_sums: Mapping[str, int] = field(default_factory=dict)
+    """Sums of the integer key columns: the audit compares them."""
 
 
 class Cut(Protocol):

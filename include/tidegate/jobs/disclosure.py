@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from tidegate.errors import Decision, FatalError, RetriableError, TidegateError, decide
+from tidegate.jobs.passing import passing
 
 MAX_CAUSES: Final = 6
 _MACHINE_MESSAGES: Final = (
@@ -31,6 +32,9 @@ def as_tidegate_error(error: BaseException) -> TidegateError:
     """The error as the result file carries it."""
     if isinstance(error, TidegateError):
         return error
+    known = passing(error)
+    if known is not None:
+        return known
     if decide(error) is Decision.RETRY:
         return RetriableError(
             "job.connection",
@@ -60,7 +64,9 @@ def _names(error: BaseException) -> Iterator[str]:
         if current is None:
             return
         yield _python_name(current)
-        yield from _java_names(getattr(current, "java_exception", None))
+        yield from _java_names(
+            getattr(current, "java_exception", None) or getattr(current, "_origin", None)
+        )
         current = current.__cause__ or current.__context__
 
 

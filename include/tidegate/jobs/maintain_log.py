@@ -6,14 +6,16 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
+from tidegate import faults
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
+from tidegate.config.sinks import MaintenanceConfig
 from tidegate.lake import retention, upkeep
 from tidegate.lake.change_log import ChangeLog
 from tidegate.lake.gate import Gate
 from tidegate.lake.reports import Reports
 from tidegate.lake.retention import TrimResult
-from tidegate.lake.upkeep import COMPACT
+from tidegate.lake.upkeep import COMPACT, ORPHANS
 from tidegate.spark import upkeep as spark_upkeep
 from tidegate.spark.upkeep import Compacted
 
@@ -34,6 +36,7 @@ class LogUpkeep:
     done: tuple[str, ...] = ()
     compacted: Compacted = field(default_factory=Compacted)
     trimmed: TrimResult = field(default_factory=TrimResult)
+    orphans_removed: int = 0
     floors: dict[str, str] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
 
@@ -48,7 +51,8 @@ def maintain_log(
     force: bool,
     dry_run: bool,
 ) -> LogUpkeep:
-    """Trim what nobody needs, merge small files, fold the gate journal.
+    """Trim what nobody needs, merge small files, remove what killed captures left, fold the gate
+    journal.
 
     Capture may go on meanwhile: its commits and these retry on top of each other.
     """
@@ -60,9 +64,11 @@ def maintain_log(
     last = upkeep.last_done(Reports(catalog, pipeline), NAME)
     settings = pipeline.lake.maintenance
     plan = upkeep.plan(change_log.table(), settings, datetime.now(UTC), last)
-    compact = plan.compact or (force and settings.enabled)
+    forced = force and settings.enabled
+    compact, clean = plan.compact or forced, plan.remove_orphans or forced
     if dry_run:
-        due = (COMPACT, TRIM) if compact else (TRIM,)
+        steps = ((COMPACT, compact), (TRIM, True), (ORPHANS, clean))
+        due = tuple(step for step, wanted in steps if wanted)
         return LogUpkeep(done=due, floors=said, reasons=plan.reasons)
     age = timedelta(seconds=platform.retention.change_log_seconds)
     # Trimmed first: what goes need not be rewritten. The stamp of the next trim covers the rewrite.
@@ -72,11 +78,16 @@ def maintain_log(
         compacted = spark_upkeep.compact(
             spark, change_log.identifier, rows_per_batch=settings.compaction_max_rows_per_batch
         )
+        faults.point("maintain.after_log_compact")
         change_log.head()  # fatal if captured_through were lost (I1)
+    orphans = _remove_orphans(spark, change_log, settings) if clean else 0
     gate.checkpoint()
-    done = tuple(
-        step
-        for step, happened in ((TRIM, trimmed.files), (COMPACT, compacted.rewritten_files))
-        if happened
-    )
-    return LogUpkeep(NAME, done, compacted, trimmed, said, plan.reasons)
+    steps = ((TRIM, trimmed.files), (COMPACT, compacted.rewritten_files), (ORPHANS, clean))
+    done = tuple(step for step, happened in steps if happened)
+    return LogUpkeep(NAME, done, compacted, trimmed, orphans, said, plan.reasons)
+
+
+def _remove_orphans(spark: SparkSession, change_log: ChangeLog, settings: MaintenanceConfig) -> int:
+    """Files that captures wrote and never committed, because they were killed."""
+    age = timedelta(seconds=settings.orphan_files_older_than_seconds)
+    return spark_upkeep.remove_orphans(spark, change_log.identifier, older_than=age)

@@ -45,12 +45,15 @@ from tidegate.spark.audit import failed
 from tidegate.spark.sweep import Built, Sweeper
 from tidegate.spark.sweep_range import KeyRange
 from tidegate.spark.sweep_state import published
+from tidegate.transports.embedded import SLOT_ACTIVE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _LOG = log.get(__name__)
 ACTOR = "sweep"
+_OTHERS_AT_WORK = ("gate.lease_lost", SLOT_ACTIVE)
+"""Someone else has the table, or the source's log; no reason to hold anything."""
 Build = Callable[[LakeTarget, str], Built]
 
 
@@ -272,7 +275,7 @@ class _Sweep:
         Not if the lease went to someone else, and not if trying again may help: then the gate
         stays ``sweeping`` and the next call goes on from the branch.
         """
-        if error.decision is Decision.RETRY or error.code == "gate.lease_lost":
+        if error.decision is Decision.RETRY or error.code in _OTHERS_AT_WORK:
             return
         lease.check()
         self.gate.end_sweep(run, [target.source], error.code)
@@ -303,10 +306,10 @@ def _swept(built: Built, snapshot: int, checks: tuple[str, ...], seconds: float)
     return TableSweep(
         table=built.mode.target.source,
         status="swept",
-        rows=built.rows,
+        rows=built.survey.rows,
         chunks=built.chunks,
         seconds=round(seconds, 3),
-        rows_per_second=round(built.seen.rows / seconds if seconds else 0.0, 1),
+        rows_per_second=round(built.survey.rows / seconds if seconds else 0.0, 1),
         position=built.mode.cut,
         snapshot_id=snapshot,
         resumed=built.resumed,

@@ -97,7 +97,7 @@ def _connect(place: CatalogPlace) -> Catalog:
             return load_catalog(CATALOG, **_python_properties(place))
         except OperationalError as error:
             if _is_locked(error.orig):
-                raise _locked() from error
+                raise catalog_locked() from error
             raise
 
 
@@ -196,14 +196,15 @@ def _warehouse(configured: str | None, base: Path) -> str:
 
 
 def _locked_is_retriable(context: ExceptionContext) -> BaseException | None:
-    return _locked() if _is_locked(context.original_exception) else None
+    return catalog_locked() if _is_locked(context.original_exception) else None
 
 
 def _is_locked(error: BaseException | None) -> bool:
     return isinstance(error, sqlite3.OperationalError) and "locked" in str(error)
 
 
-def _locked() -> RetriableError:
+def catalog_locked() -> RetriableError:
+    """Either engine waited in vain."""
     return RetriableError(
         "lake.catalog_locked",
         f"the catalog file stayed locked by another process for {BUSY_SECONDS:g} s",

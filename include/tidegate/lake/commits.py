@@ -146,13 +146,19 @@ def storage_errors() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT) and "No space left" not in str(error):
+        # EFBIG is what a limit on the size of files looks like.
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        if not full and "No space left" not in str(error):
             raise
-        raise RetriableError(
-            "lake.storage_full",
-            "the warehouse has no space left",
-            hint="free space or enlarge the volume; nothing was committed, the next run goes on",
-        ) from error
+        raise storage_full() from error
+
+
+def storage_full() -> RetriableError:
+    return RetriableError(
+        "lake.storage_full",
+        "the warehouse has no space left",
+        hint="free space or enlarge the volume; nothing was committed, the next run goes on",
+    )
 
 
 def _name(table: Table) -> str:

@@ -11,6 +11,7 @@ import itertools
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -19,6 +20,7 @@ from pyiceberg.io.pyarrow import pyarrow_to_schema, write_file
 from pyiceberg.manifest import DataFile
 from pyiceberg.partitioning import PartitionFieldValue, PartitionKey
 from pyiceberg.table import Table, WriteTask
+from pyiceberg.table.locations import load_location_provider
 from pyiceberg.transforms import BucketTransform
 from pyiceberg.types import StringType
 
@@ -135,6 +137,19 @@ class LogWriter:
         files, self._files = self._files, []
         if not self._uncertain:
             commits.discard(self._table, files)
+
+    @contextmanager
+    def _cleared_on_failure(self, tasks: list[WriteTask]) -> Iterator[None]:
+        """Half-written files go at once: on a full disk they would take the room for good."""
+        try:
+            yield
+        except BaseException:
+            places = load_location_provider(self._table.location(), self._table.properties)
+            for task in tasks:
+                name = task.generate_data_file_filename("parquet")
+                with suppress(FileNotFoundError):
+                    self._table.io.delete(places.new_data_location(name, task.partition_key))
+            raise
 
     def _check(self, through: Position) -> None:
         if through.epoch != self._through.epoch or through < self._through:

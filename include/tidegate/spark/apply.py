@@ -13,8 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -36,7 +38,7 @@ from tidegate.schema.table import TableSchema
 from tidegate.spark import publish
 from tidegate.spark.modes import Batch, write
 from tidegate.spark.stamp import verify_stamp
-from tidegate.spark.survey import LogPin, LogRange, Survey, read_log
+from tidegate.spark.survey import LogPin, LogRange, SchemaShare, Survey, read_log
 from tidegate.spark.typed import LakeShape
 
 STEP: Final = "apply"
@@ -98,36 +100,55 @@ def apply_range(
         RUN_PROPERTY: context.run,
         STEP_PROPERTY: STEP,
     }
-
-    def before_write() -> None:
-        faults.point("apply.before_commit")
-        context.check()  # I4
-
-    if schemas:
-        batch = Batch(
-            session=session,
-            target=target,
-            shape=lake_shape(session, target, schemas[-1][0]),
-            schemas=schemas,
-            log=_narrow(session, context.pin, target, span),
-            found=found,
-            epoch=span.until.epoch,
-            branch=work,
-            stamp=stamp,
-            before_write=before_write,
-        )
-        write(batch)
-        adjusted = batch.adjusted
-    else:
-        before_write()
-        publish.stamp(session, target, branch=work, properties=stamp)
-        adjusted = {}
+    try:
+        adjusted = _write(session, context, target, span, found, schemas, work, stamp)
+    except (PySparkException, Py4JJavaError) as error:
+        # Whoever took over drops our branch, and the statement fails in any number of ways.
+        if branch is None and _overtaken(context.catalog, target, base):
+            raise _moved(target) from error
+        raise
     table = _reload(context.catalog, target)
     facts = verify_stamp(table, work, stamp)
     faults.point("apply.after_commit")
     if branch is None:
         table = _publish(session, context, target, work, stamp)
     return _outcome(table, branch, facts, found, adjusted, began)
+
+
+def _write(
+    session: SparkSession,
+    context: ApplyContext,
+    target: LakeTarget,
+    span: LogRange,
+    found: Survey,
+    schemas: list[tuple[TableSchema, SchemaShare]],
+    branch: str,
+    stamp: dict[str, str],
+) -> dict[str, int]:
+    """Write to the branch; how many values of which columns a policy adjusted."""
+
+    def before_write() -> None:
+        faults.point("apply.before_commit")
+        context.check()  # I4
+
+    if not schemas:
+        before_write()
+        publish.stamp(session, target, branch=branch, properties=stamp)
+        return {}
+    batch = Batch(
+        session=session,
+        target=target,
+        shape=lake_shape(session, target, schemas[-1][0]),
+        schemas=schemas,
+        log=_narrow(session, context.pin, target, span),
+        found=found,
+        epoch=span.until.epoch,
+        branch=branch,
+        stamp=stamp,
+        before_write=before_write,
+    )
+    write(batch)
+    return batch.adjusted
 
 
 def lake_shape(session: SparkSession, target: LakeTarget, schema: TableSchema) -> LakeShape:
@@ -211,17 +232,26 @@ def _publish(
     try:
         publish.fast_forward(session, target, branch)
     except HeldError as error:
-        raise HeldError(
-            "apply.main_moved",
-            f"{target.namespace}.{target.name} was written by someone else meanwhile; this batch"
-            " was not published",
-            hint="the next run applies it again from where the table stands",
-        ) from error
+        raise _moved(target) from error
     faults.point("apply.after_publish")
     table = _reload(context.catalog, target)
     verify_stamp(table, None, stamp)  # I1
     publish.drop_branch(session, target, branch)
     return table
+
+
+def _overtaken(catalog: Catalog, target: LakeTarget, base: int | None) -> bool:
+    current = _reload(catalog, target).current_snapshot()
+    return current is None or current.snapshot_id != base
+
+
+def _moved(target: LakeTarget) -> HeldError:
+    return HeldError(
+        "apply.main_moved",
+        f"{target.namespace}.{target.name} was written by someone else meanwhile; this batch was"
+        " not published",
+        hint="the next run applies it again from where the table stands",
+    )
 
 
 def _reload(catalog: Catalog, target: LakeTarget) -> Table:

@@ -24,7 +24,7 @@ def upsert_sql(ref: str, shape: LakeShape, bounds: Sequence[Bound]) -> str:
 
 def soft_delete_sql(ref: str, shape: LakeShape, bounds: Sequence[Bound]) -> str:
     """Rows that are gone stay, flagged; a row that comes again loses the flag."""
-    flags = [("_cdc_deleted", "s.gone"), ("_cdc_position", "CASE WHEN s.gone THEN s.at END")]
+    flags = [("_cdc_deleted", "s.gone"), ("_cdc_position", "s.at")]
     everything = [*_own(shape), *flags]
     return (
         _head(ref, shape, bounds)

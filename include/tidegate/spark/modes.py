@@ -78,7 +78,8 @@ class Batch:
         rows = typed(log, self.shape, self.schemas, self.gaps, old_rows=old_rows)
         if not self.shape.key:
             return rows
-        if any(share.images for _, share in self.schemas):
+        every_change = self.target.write_mode is WriteMode.APPEND
+        if any(share.images for _, share in self.schemas) and not every_change:
             rows = settle_duplicates(rows, self.shape)
         return fill_gaps(rows, self.shape, self.gaps) if self.gaps else rows
 
@@ -128,6 +129,8 @@ class Batch:
 def write(batch: Batch) -> None:
     """Write the batch to its branch; the branch's head then carries the position."""
     match batch.target.write_mode:
+        case WriteMode.UPSERT if batch.target.soft_delete:
+            _soft_delete(batch)
         case WriteMode.UPSERT:
             _upsert(batch)
         case WriteMode.APPEND:
@@ -137,33 +140,43 @@ def write(batch: Batch) -> None:
 
 
 def _upsert(batch: Batch) -> None:
-    """Only what follows the last TRUNCATE counts; the truncate itself empties (or flags) all."""
-    soft = batch.target.soft_delete
-    log, wiped = batch.log, None
-    if batch.found.truncates:
-        wiped = batch.found.truncates[-1][0]
-        log = log.where(F.col("position") > wiped)
-    halves = batch.halves(log)
-    rows = last_with_image(halves, batch.shape) if soft else last_per_key(halves, batch.shape)
-    rows = rows.withColumn("at", batch.place("pos")).drop("seq", "tx", "cts", "eid", "act")
-    with batch.fit(rows) as (cached, fitness):
+    """Only what follows the last TRUNCATE counts."""
+    log, truncates = batch.log, batch.found.truncates
+    if truncates:
+        log = log.where(F.col("position") > truncates[-1][0])
+    rows = last_per_key(batch.halves(log), batch.shape)
+    with batch.fit(rows.drop("seq", "tx", "cts", "eid", "act")) as (cached, fitness):
         batch.before_write()
-        if wiped is not None:
-            _wipe(batch, wiped, soft)
-        if fitness.rows == 0:
+        if truncates:
+            # Drops whole files and reads nothing; readers see it together with what follows (I5).
+            batch.run(f"DELETE FROM {batch.ref}", last=False)
+        if fitness.rows:
+            batch.merge(upsert_sql, batch.without_gaps(cached, fitness), fitness)
+        else:
             batch.stamp_only()
-            return
-        batch.merge(
-            soft_delete_sql if soft else upsert_sql, batch.without_gaps(cached, fitness), fitness
-        )
 
 
-def _wipe(batch: Batch, place: str, soft: bool) -> None:
-    if soft:
-        batch.run(flag_all_sql(batch.ref), {"at": f"{batch.epoch}/{place}"}, last=False)
-    else:
-        # Drops whole files and reads nothing; readers see it together with what follows (I5).
-        batch.run(f"DELETE FROM {batch.ref}", last=False)
+def _soft_delete(batch: Batch) -> None:
+    """A truncate is a delete of every row: of the lake's at the first one, of a row of the batch
+    at the first one that follows its last change."""
+    rows = last_with_image(batch.halves(batch.log), batch.shape)
+    places = [place for place, _ in batch.found.truncates]
+    truncated = F.get(F.filter(F.lit(places), lambda place: place > F.col("pos")), F.lit(0))
+    if not places:
+        truncated = F.lit(None).cast("string")
+    ends = F.when(F.col("gone"), F.col("pos")).otherwise(truncated)
+    rows = rows.withColumns({"gone": ends.isNotNull(), "end": ends}).select(
+        *rows.columns, F.when(F.col("end").isNotNull(), batch.place("end")).alias("at")
+    )
+    with batch.fit(rows.drop("seq", "tx", "cts", "eid", "act")) as (cached, fitness):
+        batch.before_write()
+        if places:
+            at = {"at": f"{batch.epoch}/{places[0]}"}
+            batch.run(flag_all_sql(batch.ref), at, last=False)
+        if fitness.rows:
+            batch.merge(soft_delete_sql, batch.without_gaps(cached, fitness), fitness)
+        else:
+            batch.stamp_only()
 
 
 def _history(batch: Batch) -> None:
@@ -203,11 +216,25 @@ def _history_piece(batch: Batch, log: DataFrame, *, last: bool = False) -> bool:
 
 
 def _append(batch: Batch) -> None:
-    """Every change is a row; a key change is one update, a truncate a row without values."""
-    rows = batch.halves(batch.log, old_rows=True).where("act <> 'o'")
+    """Every change is a row; a truncate is one without values.
+
+    A key change is two: a delete of the old key (its event id ends in ``:old``) and the update,
+    so that whoever replays the table by key gets the source's rows.
+    """
+    rows = batch.halves(batch.log, old_rows=True)
+    moved_out = F.col("act") == "o"
+    old_key = {f"v{place}": F.col(f"k{i}") for i, place in enumerate(batch.shape.key)}
     rows = rows.select(
-        *(name for name in rows.columns if name != "act"),
-        F.when(F.col("act") == "i", F.lit("u")).otherwise(F.col("act")).alias("op"),
+        *(name for name in rows.columns if name != "act" and name not in batch.shape.values),
+        *(
+            F.when(moved_out, old_key.get(name, F.lit(None))).otherwise(F.col(name)).alias(name)
+            for name in batch.shape.values
+        ),
+        F.when(moved_out, F.lit("d"))
+        .when(F.col("act") == "i", F.lit("u"))
+        .otherwise(F.col("act"))
+        .alias("op"),
+        F.concat("eid", F.when(moved_out, F.lit(":old")).otherwise(F.lit(""))).alias("event"),
         batch.place("pos").alias("at"),
     )
     with batch.fit(rows) as (cached, fitness):
@@ -217,7 +244,7 @@ def _append(batch: Batch) -> None:
             F.col("op").alias("_cdc_op"),
             F.col("at").alias("_cdc_position"),
             F.col("cts").alias("_cdc_commit_ts"),
-            F.col("eid").alias("_cdc_event_id"),
+            F.col("event").alias("_cdc_event_id"),
         )
         batch.before_write()
         everything = named.unionByName(_truncate_rows(batch), allowMissingColumns=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
@@ -25,6 +26,14 @@ MAIN: Final = "main"
 Identifier = tuple[str, str] | LakeTarget
 """An Iceberg table: a lake target, or namespace and name as PyIceberg takes them."""
 _SNAPSHOT_PROPERTY: Final = "snapshot-property."
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A commit."""
+
+    snapshot_id: int
+    rows: int  # added
 
 
 def _parts(table: Identifier) -> tuple[str, str]:
@@ -97,8 +106,8 @@ def append(
     branch: str | None,
     properties: Mapping[str, str],
     options: Mapping[str, str] | None = None,
-) -> int:
-    """Append in one commit that carries ``properties``; read them back and return the snapshot.
+) -> Written:
+    """Append in one commit that carries ``properties``, and read them back.
 
     The properties travel as write options of this statement, not as session configuration, which
     concurrent statements of one session would share.
@@ -114,7 +123,7 @@ def replace(
     branch: str,
     properties: Mapping[str, str],
     options: Mapping[str, str] | None = None,
-) -> int:
+) -> Written:
     """Like :func:`append`, with every older row of the branch gone in the same commit.
 
     (A DELETE before an append would be a snapshot of its own, and Spark's metadata-only DELETE
@@ -144,13 +153,13 @@ def stamp(
 ) -> int:
     """An empty commit that carries ``properties`` and no rows."""
     empty = session.table(spark_name(table)).where("false")
-    return append(empty, table, branch=branch, properties=properties)
+    return append(empty, table, branch=branch, properties=properties).snapshot_id
 
 
 def check_head(
     session: SparkSession, table: Identifier, branch: str | None, properties: Mapping[str, str]
-) -> int:
-    """The ref's snapshot id; fatal if its summary does not carry ``properties`` (I1)."""
+) -> Written:
+    """The ref's snapshot; fatal if its summary does not carry ``properties`` (I1)."""
     head = refs(session, table)[branch or MAIN]
     found = summary(session, table, head)
     wrong = sorted(key for key, value in properties.items() if found.get(key) != value)
@@ -160,7 +169,7 @@ def check_head(
             f"snapshot {head} of {dotted(table)} does not carry {', '.join(wrong)}",
             hint="another writer wrote to this branch; stop it and run the sweep again",
         )
-    return head
+    return Written(head, int(found.get("added-records", "0")))
 
 
 def fast_forward(session: SparkSession, table: Identifier, branch: str) -> int:

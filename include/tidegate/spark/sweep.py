@@ -47,8 +47,8 @@ class Built:
     """A branch that holds every row, not yet audited."""
 
     mode: ModeSweep
-    rows: int
-    """At the cut, counted by the source."""
+    survey: Survey
+    """What the source itself counted at the cut."""
     seen: Seen
     chunks: int
     first_cut: Position
@@ -129,14 +129,12 @@ class Sweeper:
         )
         # Not resumable: a range is small next to its table.
         seen = self._write(mode, run, survey, replace_all=False).write(ChunkPlan(chunks))
-        return Built(mode, survey.rows, seen, len(chunks), stands, False)
+        return Built(mode, survey, seen, len(chunks), stands, False)
 
     def audit(self, built: Built) -> Audit:
-        """Check the branch against the source's own count and the user's suite."""
-        mode = built.mode
-        exact = not (built.needs_drain or built.resumed)
-        fingerprint = built.seen.fingerprint if exact else None
-        wanted = Wanted(built.rows, key_names(mode.schema), fingerprint)
+        """Check the branch against the source's own numbers and the user's suite."""
+        mode, survey = built.mode, built.survey
+        wanted = Wanted(survey.rows, key_names(mode.schema), survey.key_sums)
         return audit(mode.swept(), wanted, mode.target.options.expectations)
 
     def publish(self, built: Built, run: str) -> int:
@@ -177,7 +175,7 @@ class Sweeper:
             write.clear(properties)
         mode.finish(properties)
         first = left.first_cut if left else self.cut.position
-        return Built(mode, survey.rows, seen, plan.total, first, left is not None)
+        return Built(mode, survey, seen, plan.total, first, left is not None)
 
     def _mode(self, target: LakeTarget, schema: TableSchema, run: str, table: Table) -> ModeSweep:
         return ModeSweep(
@@ -225,7 +223,7 @@ class Sweeper:
         note = ChunkNote("difference", "difference", len(chunks), len(chunks))
         properties = note.properties(run, self.cut.position, mode.schema.schema_id)
         seen = mode.merge_difference(read, properties)
-        return Built(mode, survey.rows, seen, len(chunks), self.cut.position, False)
+        return Built(mode, survey, seen, len(chunks), self.cut.position, False)
 
 
 def _resumable(left: BranchState, target: LakeTarget, schema: TableSchema) -> bool:

@@ -20,7 +20,6 @@ from tidegate.errors import DataError
 from tidegate.schema.table import Column, TableSchema
 from tidegate.schema.types import Kind
 from tidegate.spark.audit import column as named
-from tidegate.spark.audit import fingerprint_of
 from tidegate.spark.casts import cast
 
 
@@ -28,15 +27,11 @@ from tidegate.spark.casts import cast
 class Seen:
     """What passed through a read."""
 
-    rows: int = 0
-    fingerprint: int = 0
     failed: Mapping[str, int] = field(default_factory=dict)
     adjusted: Mapping[str, int] = field(default_factory=dict)
 
     def plus(self, other: Seen) -> Seen:
         return Seen(
-            self.rows + other.rows,
-            self.fingerprint ^ other.fingerprint,
             _added(self.failed, other.failed),
             _added(self.adjusted, other.adjusted),
         )
@@ -52,6 +47,8 @@ class SourceRead:
 
     def seen(self) -> Seen:
         """Counts of the action that consumed the frame (call it after exactly one)."""
+        if not self._counters.cast:
+            return Seen()  # nothing was observed: every column is exact as it is
         return self._counters.read(self._observation.get)
 
 
@@ -109,8 +106,6 @@ class _Counters:
         failed = {c: _int(observed[f"failed_{i}"]) for i, c in enumerate(self.cast)}
         adjusted = {c: _int(observed[f"adjusted_{i}"]) for i, c in enumerate(self.cast)}
         return Seen(
-            _int(observed["rows"]),
-            _int(observed["fingerprint"]),
             {name: count for name, count in failed.items() if count},
             {name: count for name, count in adjusted.items() if count},
         )
@@ -118,7 +113,7 @@ class _Counters:
 
 def _typed(raw: DataFrame, cut: Cut, schema: TableSchema, plain: frozenset[str]) -> SourceRead:
     values: dict[str, SparkColumn] = {}
-    metrics = [F.count(F.lit(1)).alias("rows")]
+    metrics: list[SparkColumn] = []
     casts: list[str] = []
     for column in schema.columns:
         if column.name in plain or cut.native(column):
@@ -130,13 +125,13 @@ def _typed(raw: DataFrame, cut: Cut, schema: TableSchema, plain: frozenset[str])
         casts.append(column.name)
         metrics.append(F.count_if(result.failed).alias(f"failed_{index}"))
         metrics.append(F.count_if(result.adjusted).alias(f"adjusted_{index}"))
-    keys = [values[key.name] for key in schema.key_columns]
-    metrics.append(fingerprint_of(keys).alias("fingerprint"))
     observation = Observation()
-    frame = raw.observe(observation, *metrics).select(
-        *(value.alias(name) for name, value in values.items())
+    frame = raw.observe(observation, *metrics) if casts else raw
+    return SourceRead(
+        frame.select(*(value.alias(name) for name, value in values.items())),
+        _Counters(tuple(casts)),
+        observation,
     )
-    return SourceRead(frame, _Counters(tuple(casts)), observation)
 
 
 def _native(column: Column) -> SparkColumn:

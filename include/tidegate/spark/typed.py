@@ -29,12 +29,14 @@ from pyspark.sql.types import DataType
 
 from tidegate.envelope.change import Op
 from tidegate.schema.table import Column, TableSchema
-from tidegate.spark.casts import CastResult, cast
+from tidegate.spark.casts import cast
+from tidegate.spark.casts.result import Flags
 from tidegate.spark.survey import SchemaShare
 
 BITS: Final = 32
 """Columns per bit set; a bigint would hold 63, a round number reads better."""
 PUTS: Final = ("c", "u", "i")
+_FAILED, _ADJUSTED = 0, 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,12 +127,21 @@ def _cast_rows(
             for i, (result, type_) in enumerate(zip(results, shape.types, strict=True))
         ),
         *(_gap(cells[i]).alias(f"n{i}") for i in gaps),
-        *(_bits(results, word, "failed").alias(f"bad{word}") for word in shape.words),
-        *(_bits(results, word, "adjusted").alias(f"adj{word}") for word in shape.words),
     ]
     if images:
         exprs += _fingerprints(schema)
-    return rows.select(*exprs)
+    texts = [F.col(name) for name in ("key", "before", "after", "unchanged")]
+    # Two steps, so that the flags look at values that are there instead of parsing them again.
+    values = rows.select(*exprs, *texts)
+    flags = [
+        None if result is None else result.judge(F.col(f"v{i}")) for i, result in enumerate(results)
+    ]
+    judged = values.select(
+        "*",
+        *(_bits(flags, word, _FAILED).alias(f"bad{word}") for word in shape.words),
+        *(_bits(flags, word, _ADJUSTED).alias(f"adj{word}") for word in shape.words),
+    )
+    return judged.drop("key", "before", "after", "unchanged")
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,13 +220,13 @@ def _halves(rows: DataFrame, shape: LakeShape) -> DataFrame:
     return exploded.select(*rest, *keys) if shape.key else exploded
 
 
-def _bits(results: Sequence[CastResult | None], word: int, flag: str) -> Expr:
+def _bits(flags: Sequence[Flags | None], word: int, which: int) -> Expr:
     """Bit i is set where column ``word * BITS + i`` has the flag."""
-    own = results[word * BITS : (word + 1) * BITS]
+    own = flags[word * BITS : (word + 1) * BITS]
     terms = [
-        F.when(getattr(result, flag), F.lit(1 << bit)).otherwise(F.lit(0)).cast("bigint")
-        for bit, result in enumerate(own)
-        if result is not None
+        F.when(flag[which], F.lit(1 << bit)).otherwise(F.lit(0)).cast("bigint")
+        for bit, flag in enumerate(own)
+        if flag is not None
     ]
     return reduce(Expr.bitwiseOR, terms, F.lit(0).cast("bigint"))
 

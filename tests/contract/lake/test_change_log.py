@@ -8,8 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyiceberg.catalog import Catalog
-from tests.support.lake import log_rows
 
+from tests.support.lake import log_rows
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.envelope.position import Position, boundary
 from tidegate.errors import FatalError, RetriableError

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 from pyiceberg.catalog import Catalog
-from tests.support.lake import LEASE_SECONDS
 
+from tests.support.lake import LEASE_SECONDS
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.envelope.position import boundary

@@ -11,8 +11,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyiceberg.catalog import Catalog
-from tests.support.lake import log_rows
 
+from tests.support.lake import log_rows
 from tidegate import faults
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig

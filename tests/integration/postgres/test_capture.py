@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.support.postgres import SourceDatabase
 
+from tests.support.postgres import SourceDatabase
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.envelope.position import parse_lsn

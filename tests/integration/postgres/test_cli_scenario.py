@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tests.support.cli import Cli, configured
 from tests.support.postgres import SourceDatabase
 

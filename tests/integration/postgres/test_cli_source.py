@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 import yaml
+
 from tests.support.cli import PASSWORD_VARIABLE, configured
 from tests.support.postgres import SourceDatabase
-
 from tidegate.testing.postgres_server import PASSWORD
 
 pytestmark = pytest.mark.postgres

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.postgres import SourceDatabase
 
+from tests.support.postgres import SourceDatabase
 from tidegate.config.platform import PlatformConfig
 from tidegate.connectors.postgres.connection import connect_replication
 from tidegate.connectors.postgres.position import epoch_of

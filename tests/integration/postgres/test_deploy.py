@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.postgres import SourceDatabase
 
+from tests.support.postgres import SourceDatabase
 from tidegate import faults
 from tidegate.config.platform import PlatformConfig, TransportMode
 from tidegate.errors import ConfigError, FatalError

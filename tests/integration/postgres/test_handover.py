@@ -8,8 +8,8 @@ from typing import Any
 
 import psycopg
 import pytest
-from tests.support.postgres import SourceDatabase
 
+from tests.support.postgres import SourceDatabase
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.connectors.postgres.connector import PostgresConnector

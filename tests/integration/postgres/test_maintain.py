@@ -10,8 +10,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from tests.support.stack import Stack
 
+from tests.support.stack import Stack
 from tidegate import faults
 from tidegate.errors import ConfigError, DataError
 from tidegate.jobs.apply import run_apply

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+
 from tests.support.stack import Stack
 
 pytestmark = [pytest.mark.spark, pytest.mark.postgres]

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.stack import Stack
 
+from tests.support.stack import Stack
 from tidegate import faults
 from tidegate.jobs.sweep import abandon_sweep
 from tidegate.lake import positions

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.support.postgres import SourceDatabase
 
+from tests.support.postgres import SourceDatabase
 from tidegate.config.platform import PlatformConfig
 from tidegate.connectors.postgres.connector import PostgresConnector
 from tidegate.connectors.postgres.types import native, select_expression

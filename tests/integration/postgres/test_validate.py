@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.support.postgres import SourceDatabase
 
+from tests.support.postgres import SourceDatabase
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.connectors.postgres.connector import PostgresConnector

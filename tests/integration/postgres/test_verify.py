@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.support.stack import Stack
 
+from tests.support.stack import Stack
 from tidegate.jobs.verify import TableVerdict, run_verify
 from tidegate.spark.publish import spark_name
 from tidegate.spark.verify import Difference

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+import uuid
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -27,8 +27,6 @@ from tidegate.names import POSITION_PROPERTY, STEP_PROPERTY, quote_spark
 from tidegate.schema.table import TableSchema
 from tidegate.spark import publish
 
-_NUMBERS = itertools.count(1)
-
 
 class LakeLab:
     """Model tables, their change log and their lake tables."""
@@ -41,7 +39,7 @@ class LakeLab:
             update={"gate": GateConfig(lease_seconds=20, wait_seconds=60)}
         )
         self.pipeline = PipelineConfig(
-            pipeline_id=f"lab{next(_NUMBERS)}",
+            pipeline_id=f"lab_{uuid.uuid4().hex[:10]}",
             source=SourceConfig(database="lab", tables=tuple(options)),
             sinks=(
                 SinkConfig(

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 import pytest
 from pyiceberg.catalog import Catalog
-from tests.support.lake import log_rows
 
+from tests.support.lake import log_rows
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.control import gates, lakehouse

@@ -6,8 +6,8 @@ import configparser
 from pathlib import Path
 
 import pytest
-from demo import airflow_config, pipeline, places, shop
 
+from demo import airflow_config, pipeline, places, shop
 from tidegate.config.loader import load_pipeline, load_platform
 
 

@@ -51,7 +51,10 @@ def session(settings: PostgresSettings, purpose: str) -> Iterator[Connection]:
 
 def jdbc(settings: PostgresSettings, snapshot_name: str) -> JdbcRead:
     """How a Spark task reads at ``snapshot_name``."""
-    pinned = "".join(f"SET {name} = '{value}'; " for name, value in _session().items())
+    # A TRUNCATE of the application queues behind the cut's locks and these reads behind it: without
+    # a limit neither would ever go on, nor would anything else that wants the table (I11).
+    limit = {"lock_timeout": f"{int(settings.lock_timeout_seconds * 1000)}ms"}
+    pinned = "".join(f"SET {name} = '{value}'; " for name, value in (_session() | limit).items())
     properties = {
         "user": settings.username,
         "password": settings.password.get_secret_value(),

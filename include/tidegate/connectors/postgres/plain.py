@@ -35,13 +35,19 @@ def candidates(schema: TableSchema) -> tuple[Column, ...]:
     return tuple(column for column in schema.columns if column.type.kind in _WITHIN)
 
 
+def summed(schema: TableSchema) -> tuple[Column, ...]:
+    """Key columns whose sum is asked for."""
+    return tuple(c for c in schema.key_columns if c.type.kind in (Kind.INT, Kind.LONG))
+
+
 def survey_sql(schema: TableSchema, from_sql: str) -> str:
-    """One row: the number of rows, then per candidate whether all its values are plain."""
+    """One row: the number of rows, sums of integer keys, per candidate whether it is plain."""
+    sums = [f"coalesce(sum({quote_sql(c.name)}::bigint), 0)" for c in summed(schema)]
     asked = [
         f"coalesce({_WITHIN[column.type.kind].format(_typed(column))}, true)"
         for column in candidates(schema)
     ]
-    return f"SELECT {', '.join(['count(*)', *asked])} FROM {from_sql}"
+    return f"SELECT {', '.join(['count(*)', *sums, *asked])} FROM {from_sql}"
 
 
 def expression(column: Column) -> str:

@@ -104,8 +104,14 @@ class PostgresCut:
         with self._asking("surveying values"):
             sql = plain.survey_sql(schema, self._from(table))
             row = self._holder.execute(sql.encode()).fetchone() or (0,)
-        asked = zip(plain.candidates(schema), row[1:], strict=True)
-        return Survey(int(row[0]), frozenset(column.name for column, fine in asked if fine))
+        keys = plain.summed(schema)
+        sums = zip(keys, row[1 : 1 + len(keys)], strict=True)
+        asked = zip(plain.candidates(schema), row[1 + len(keys) :], strict=True)
+        return Survey(
+            rows=int(row[0]),
+            plain=frozenset(column.name for column, fine in asked if fine),
+            key_sums={column.name: int(total) for column, total in sums},
+        )
 
     def select_sql(
         self,

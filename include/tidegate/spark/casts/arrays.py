@@ -13,7 +13,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from tidegate.schema.types import LogicalType
-from tidegate.spark.casts.result import CastResult
+from tidegate.spark.casts.result import CastResult, Flags
 
 _QUOTED: Final = r'"(?:[^"\\]|\\.)*+"'
 _BARE: Final = r'[^",{}\\\s]++'
@@ -25,21 +25,21 @@ def array(
     text: Column, type_: LogicalType, cast_element: Callable[[Column], CastResult]
 ) -> CastResult:
     """More dimensions and shifted bounds (``[2:3]={…}``) do not match, and so have failed."""
-    matches = F.coalesce(text.rlike(_ARRAY), F.lit(False))
     tokens = F.regexp_extract_all(text, F.lit(f"(?s)({_ELEMENT})"), F.lit(1))
     elements = F.transform(tokens, _element)
-
-    def any_element(flag: Callable[[CastResult], Column]) -> Column:
-        found = F.exists(elements, lambda element: flag(cast_element(element)))
-        return matches & F.coalesce(found, F.lit(False))
-
     values = F.transform(elements, lambda element: cast_element(element).value)
-    failed = (text.isNotNull() & ~matches) | any_element(lambda result: result.failed)
-    return CastResult(
-        F.when(matches, values.cast(type_.spark)),
-        failed,
-        any_element(lambda result: result.adjusted),
-    )
+
+    def judge(known: Column) -> Flags:
+        def any_element(flag: int) -> Column:
+            found = F.exists(
+                elements, lambda one: cast_element(one).judge(cast_element(one).value)[flag]
+            )
+            return known.isNotNull() & F.coalesce(found, F.lit(False))
+
+        no_array = text.isNotNull() & known.isNull()
+        return no_array | any_element(0), any_element(1)
+
+    return CastResult(F.when(text.rlike(_ARRAY), values.cast(type_.spark)), judge)
 
 
 def _element(token: Column) -> Column:

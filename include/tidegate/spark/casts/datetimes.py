@@ -12,11 +12,14 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from tidegate.schema.types import Kind, LogicalType, Policy
-from tidegate.spark.casts.result import CastResult, by_policy
+from tidegate.spark.casts.result import CastResult, Flags, null_by_policy
 
 _DAY: Final = r"-[0-9]{2}-[0-9]{2}"
 _TIME: Final = r" [0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?"
 _OFFSET: Final = r"[+-][0-9]{2}(?::[0-9]{2}(?::[0-9]{2})?)?"
+
+_INNER_YEAR: Final = r"(?!0000|0001|9999)[0-9]{4}"
+_EDGE_YEAR: Final = r"(?:0001|9999)"
 
 _TAILS: Final = {
     Kind.DATE: _DAY,
@@ -37,17 +40,26 @@ _LAST: Final = {
 
 def datetime(text: Column, type_: LogicalType, policy: Policy) -> CastResult:
     """The pattern leaves Spark's parser nothing to guess; it still refuses February 30."""
-    kind, tail = type_.kind, _TAILS[type_.kind]
-    first = F.lit(_FIRST[kind]).cast(type_.spark)
-    last = F.lit(_LAST[kind]).cast(type_.spark)
-    parsed = F.when(text.rlike(rf"\A(?!0000)[0-9]{{4}}{tail}\z"), text.try_cast(type_.spark))
+    tail = _TAILS[type_.kind]
+    first = F.lit(_FIRST[type_.kind]).cast(type_.spark)
+    last = F.lit(_LAST[type_.kind]).cast(type_.spark)
+    parsed = text.try_cast(type_.spark)
     early = (text == "-infinity") | text.rlike(rf"\A[0-9]{{4,}}{tail} BC\z")
     late = (text == "infinity") | text.rlike(rf"\A[1-9][0-9]{{4,}}{tail}\z")
-    exact = parsed
-    if kind is Kind.TIMESTAMPTZ:
+    value = F.when(text.rlike(rf"\A{_INNER_YEAR}{tail}\z"), parsed)
+    edge = F.when(text.rlike(rf"\A{_EDGE_YEAR}{tail}\z"), parsed)
+    if type_.kind is Kind.TIMESTAMPTZ:
         # An offset can carry the first and the last day of the range out of it.
-        exact = F.when((parsed >= first) & (parsed <= last), parsed)
-        early |= parsed < first
-        late |= parsed > last
-    early, late = F.coalesce(early, F.lit(False)), F.coalesce(late, F.lit(False))
-    return by_policy(text, exact, early | late, F.when(early, first).when(late, last), policy)
+        early |= edge < first
+        late |= edge > last
+        edge = F.when((edge >= first) & (edge <= last), edge)
+    outside = F.coalesce(early | late, F.lit(False))
+    exact = F.coalesce(value, edge)  # the edges are only looked at where the years between fail
+    if policy is not Policy.CLAMP:
+        return null_by_policy(text, exact, outside, policy)
+
+    def judge(known: Column) -> Flags:
+        at_an_end = F.coalesce((known == first) | (known == last), F.lit(False))
+        return text.isNotNull() & known.isNull(), at_an_end & outside
+
+    return CastResult(F.coalesce(exact, F.when(early, first).when(late, last)), judge)

@@ -13,7 +13,7 @@ from tidegate.schema.types import Kind, LogicalType, Policy, TextRule
 from tidegate.spark.casts.arrays import array
 from tidegate.spark.casts.datetimes import datetime
 from tidegate.spark.casts.numbers import decimal, floating, integer
-from tidegate.spark.casts.result import CastResult, plain
+from tidegate.spark.casts.result import CastResult, always, plain
 
 _HEX: Final = r"\A\\x[0-9a-fA-F]*+\z"
 
@@ -41,7 +41,7 @@ def cast(column: Column, text: SparkColumn) -> CastResult:
 
 def _cast(type_: LogicalType, rule: TextRule, policy: Policy, text: SparkColumn) -> CastResult:
     if type_.kind is Kind.STRING:  # the source's own text, whatever the rule
-        return CastResult(text, F.lit(False), F.lit(False))
+        return always(text)
     match rule, type_.kind:
         case TextRule.PG_BOOL, Kind.BOOLEAN:
             return plain(text, F.when(text == "t", F.lit(True)).when(text == "f", F.lit(False)))

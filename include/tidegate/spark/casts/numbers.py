@@ -8,7 +8,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from tidegate.schema.types import LogicalType, Policy
-from tidegate.spark.casts.result import CastResult, by_policy, plain
+from tidegate.spark.casts.result import CastResult, null_by_policy, plain
 
 _INTEGER: Final = r"\A-?[0-9]{1,19}\z"
 _FLOAT: Final = r"\A-?[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?\z"
@@ -41,7 +41,7 @@ def decimal(text: Column, type_: LogicalType, policy: Policy) -> CastResult:
     policies than ``reject`` make them NULL, counted.
     """
     whole, scale = type_.precision - type_.scale, type_.scale
-    pattern = rf"\A-?0*[0-9]{{0,{whole}}}(?:\.[0-9]{{0,{scale}}}0*)?\z"
-    has_digit = text.rlike(r"\A-?[0-9]")
-    exact = F.when(has_digit & text.rlike(pattern), text.try_cast(type_.spark))
-    return by_policy(text, exact, text.isin(*_NOT_FINITE), F.lit(None).cast(type_.spark), policy)
+    pattern = rf"\A-?(?=[0-9])0*[0-9]{{0,{whole}}}(?:\.[0-9]{{0,{scale}}}0*)?\z"
+    exact = F.when(text.rlike(pattern), text.try_cast(type_.spark))
+    not_finite = F.coalesce(text.isin(*_NOT_FINITE), F.lit(False))
+    return null_by_policy(text, exact, not_finite, policy)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyspark.sql import Column
@@ -9,34 +10,48 @@ from pyspark.sql import functions as F
 
 from tidegate.schema.types import Policy
 
+Flags = tuple[Column, Column]
+"""``failed`` and ``adjusted``, never NULL."""
+
 
 @dataclass(frozen=True, slots=True)
 class CastResult:
-    """Three expressions over one text: its value, and two flags that are never NULL."""
+    """The value of a text, and what became of it."""
 
     value: Column
-    failed: Column
-    """The text is not an exact value of the type; ``value`` is NULL."""
-    adjusted: Column
-    """The type cannot hold the value; ``value`` is what the policy says instead."""
+    """NULL where ``text`` is NULL or has failed."""
+    judge: Callable[[Column], Flags]
+    """The flags, given a column that holds ``value`` already: Spark would parse every text again
+    for each flag otherwise."""
+
+    @property
+    def failed(self) -> Column:
+        """The text is not an exact value of the type."""
+        return self.judge(self.value)[0]
+
+    @property
+    def adjusted(self) -> Column:
+        """The type cannot hold the value; ``value`` is what the policy says instead."""
+        return self.judge(self.value)[1]
+
+
+def always(value: Column) -> CastResult:
+    """A cast that cannot fail."""
+    return CastResult(value, lambda _: (F.lit(False), F.lit(False)))
 
 
 def plain(text: Column, value: Column) -> CastResult:
     """``value`` is NULL exactly where ``text`` is NULL or wrong."""
-    return CastResult(value, text.isNotNull() & value.isNull(), F.lit(False))
+    return CastResult(value, lambda known: (text.isNotNull() & known.isNull(), F.lit(False)))
 
 
-def by_policy(
-    text: Column, exact: Column, outside: Column, clamped: Column, policy: Policy
-) -> CastResult:
-    """``exact`` where the type holds the value; the policy's answer where ``outside`` is true.
-
-    ``clamped`` is the nearest value that can be held, NULL where there is none.
-    """
-    beyond = text.isNotNull() & exact.isNull() & F.coalesce(outside, F.lit(False))
+def null_by_policy(text: Column, exact: Column, outside: Column, policy: Policy) -> CastResult:
+    """NULL, counted, where ``outside`` says the type cannot hold the value."""
     if policy is Policy.REJECT:
         return plain(text, exact)
-    wrong = text.isNotNull() & exact.isNull() & ~beyond
-    if policy is Policy.NULL:
-        return CastResult(exact, wrong, beyond)
-    return CastResult(F.when(beyond, clamped).otherwise(exact), wrong, beyond)
+
+    def judge(known: Column) -> Flags:
+        missing = text.isNotNull() & known.isNull()
+        return missing & ~outside, missing & outside
+
+    return CastResult(exact, judge)
