@@ -82,8 +82,8 @@ def maintain_log(
         change_log.head()  # fatal if captured_through were lost (I1)
     orphans = _remove_orphans(spark, change_log, settings) if clean else 0
     gate.checkpoint()
-    steps = ((TRIM, trimmed.files), (COMPACT, compacted.rewritten_files), (ORPHANS, clean))
-    done = tuple(step for step, happened in steps if happened)
+    happened = {TRIM: trimmed.files, COMPACT: compacted.rewritten_files, ORPHANS: clean}
+    done = tuple(step for step, count in happened.items() if count)
     return LogUpkeep(NAME, done, compacted, trimmed, orphans, said, plan.reasons)
 
 

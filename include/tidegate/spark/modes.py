@@ -186,10 +186,10 @@ def _history(batch: Batch) -> None:
         if not _history_piece(batch, batch.log, last=True):
             batch.stamp_only()
         return
-    after: str | None = None
+    after = ""  # sorts before every place
     for place, micros in truncates:
-        piece = batch.log.where(F.col("position") < place)
-        _history_piece(batch, piece if after is None else piece.where(F.col("position") > after))
+        inside = (F.col("position") > after) & (F.col("position") < place)
+        _history_piece(batch, batch.log.where(inside))
         at = f"{batch.epoch}/{place}"
         batch.run(close_all_sql(batch.ref), {"micros": micros, "at": at}, last=False)
         after = place
