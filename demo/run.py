@@ -20,6 +20,7 @@ STEPS: Final = 9
 SWEPT_AGAIN: Final = "public.orders"
 WRITER_PER_SECOND: Final = 40.0
 GATE_SECONDS: Final = 600.0
+GATE_LOOK_SECONDS: Final = 1.5
 
 
 def run(*, keep: bool) -> int:
@@ -106,10 +107,14 @@ class GateWatch:
     def __init__(self, story: Story) -> None:
         self._story = story
         self._state = ""
+        self._next = 0.0
         self._pipeline = load_pipeline(places.PIPELINE_FILE)
         self._platform = load_platform(places.PLATFORM_FILE)
 
     def look(self) -> None:
+        if time.monotonic() < self._next:
+            return
+        self._next = time.monotonic() + GATE_LOOK_SECONDS
         (gate,) = gates.show(self._pipeline, self._platform, [SWEPT_AGAIN]).gates
         if gate.state != self._state:
             self._state = gate.state
