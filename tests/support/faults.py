@@ -29,7 +29,7 @@ from tidegate.jobs.result import JobResult, read_result
 
 ROOT: Final = Path(__file__).resolve().parent.parent.parent
 DOORS: Final = ROOT / "spark_jobs"
-PATIENCE: Final = 240.0
+PATIENCE: Final = float(os.environ.get("TIDEGATE_TEST_PATIENCE", "240"))
 """Seconds after which a process that should have done something is taken to hang."""
 _POLL: Final = 0.02
 

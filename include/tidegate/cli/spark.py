@@ -38,6 +38,7 @@ def spark(call: Invocation, verb: str) -> Iterator[SparkSession]:
     finally:
         with _descriptors_to(log):
             session.stop()
+    log.unlink(missing_ok=True)  # kept only where something went wrong
 
 
 def log_file(call: Invocation) -> Path:

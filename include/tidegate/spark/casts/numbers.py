@@ -12,6 +12,7 @@ from tidegate.spark.casts.result import CastResult, null_by_policy, plain
 
 _INTEGER: Final = r"\A-?[0-9]{1,19}\z"
 _FLOAT: Final = r"\A-?[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?\z"
+_SHORT_FLOAT: Final = r"\A-?[0-9]{1,30}(?:\.[0-9]{1,30})?\z"  # neither huge nor tiny
 _NOT_ZERO: Final = r"\A-?[0.]*[1-9]"
 _NOT_FINITE: Final = ("NaN", "Infinity", "-Infinity")
 
@@ -27,9 +28,10 @@ def floating(text: Column, type_: LogicalType) -> CastResult:
     parsed = text.try_cast(type_.spark)
     infinite = F.abs(parsed) == F.lit("Infinity").cast(type_.spark)
     vanished = (parsed == 0) & text.rlike(_NOT_ZERO)
-    finite = F.when(~infinite & ~vanished, parsed)
-    value = F.when(text.rlike(_FLOAT), finite).when(
-        text.isin(*_NOT_FINITE), text.try_cast(type_.spark)
+    value = (
+        F.when(text.rlike(_SHORT_FLOAT), parsed)
+        .when(text.rlike(_FLOAT), F.when(~infinite & ~vanished, parsed))
+        .when(text.isin(*_NOT_FINITE), parsed)
     )
     return plain(text, value)
 
