@@ -85,7 +85,8 @@ class EmbeddedEventSource:
         writer = self._log.writer()
         try:
             with self._source.changes(writer.through, until=until) as stream:
-                _Run(self, writer, stream).drain(stop)
+                # Who names a position relies on it; "now" of a quiet source need not be noted.
+                _Run(self, writer, stream).drain(stop, noted=isinstance(until, Position))
                 stream.settle()
         except BaseException:
             writer.abort()
@@ -112,14 +113,17 @@ class _Run:
         self._committed_at = time.monotonic()
         self._idle_since = owner._log.committed_at()
 
-    def drain(self, stop: threading.Event) -> None:
+    def drain(self, stop: threading.Event, *, noted: bool) -> None:
+        """``noted``: commit the last boundary even if no change lies before it."""
         for batch in self._stream:
             self._take(batch)
             if self._boundary is not None and (stop.is_set() or self._due()):
                 self._commit(self._boundary)
             if stop.is_set() and not self._writer.pending_rows:
                 return
-        if self._boundary is not None and (self._writer.pending_rows or self._idle_is_over()):
+        if self._boundary is None:
+            return
+        if noted or self._writer.pending_rows or self._idle_is_over():
             self._commit(self._boundary)
 
     def _take(self, batch: ChangeBatch) -> None:

@@ -16,7 +16,7 @@ import yaml
 from tests.support.postgres import SourceDatabase
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
-from tidegate.envelope.position import parse_lsn
+from tidegate.envelope.position import boundary, parse_lsn
 from tidegate.errors import FatalError, HeldError, RetriableError
 from tidegate.faults import EXIT_STATUS
 from tidegate.jobs.capture import run_capture
@@ -180,6 +180,18 @@ def test_a_quiet_run_commits_nothing_and_an_idle_interval_releases_wal(
     assert result.rows == 0
     assert result.commits >= 1
     assert confirmed(any_source_db) == log.head().captured_through.lsn > before.captured_through.lsn
+
+
+def test_a_position_that_was_asked_for_is_noted_even_on_a_quiet_source(
+    source_db: SourceDatabase, platform: PlatformConfig
+) -> None:
+    source_db.sql("CREATE TABLE orders (id int PRIMARY KEY)")
+    pipeline = source_db.pipeline("public.orders")
+    deploy(pipeline, platform)
+    epoch = ChangeLog(open_catalog(platform, pipeline), pipeline).head().captured_through.epoch
+    source_db.sql("CREATE TABLE elsewhere AS SELECT generate_series(1, 1000)")
+    wanted = boundary(epoch, parse_lsn(source_db.value("SELECT pg_current_wal_flush_lsn()::text")))
+    assert run_capture(pipeline, platform, until=wanted).through >= wanted
 
 
 def confirmed(source_db: SourceDatabase) -> int:
