@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from rich.console import Console
 from rich.text import Text
@@ -11,17 +11,27 @@ from tidegate.config.problems import ConfigProblems, Problem
 from tidegate.errors import TidegateError
 from tidegate.jobs.disclosure import as_tidegate_error, describe
 
+_UNEXPECTED_HINT: Final = "say --debug to see where it happened; please report it"
+
+
+def known_error(error: BaseException) -> TidegateError:
+    """The error as one of ours; the unexpected points to ``--debug``, there is no task log here."""
+    known = as_tidegate_error(error)
+    if known is error or known.code != "job.unexpected":
+        return known
+    return type(known)(known.code, known.message, hint=_UNEXPECTED_HINT)
+
 
 def document(error: BaseException) -> dict[str, Any]:
     """The form ``--json`` prints."""
-    known = as_tidegate_error(error)
+    known = known_error(error)
     why = cause(error)
     return known.to_dict() | ({"cause": why} if why else {})
 
 
 def write(console: Console, error: BaseException) -> None:
     """Three lines: what, why, what to do."""
-    known = as_tidegate_error(error)
+    known = known_error(error)
     if isinstance(known, ConfigProblems):
         write_problems(console, known)
         return
