@@ -3,6 +3,9 @@
 A process has one Spark session at most, and one suite's leftovers cannot reach the next. Every
 suite runs even if an earlier one failed; the table at the end says what happened and how long
 each took. Further arguments go to pytest: ``scripts/run_tests.py spark -k merge``.
+
+Tests marked ``long`` (the whole matrix of kills) run where their suite is named, as by
+``make test-faults``; a run of everything takes one kill per durable step.
 """
 
 from __future__ import annotations
@@ -37,6 +40,8 @@ class Outcome:
 def main(arguments: list[str]) -> int:
     wanted = [name for name in SUITES if name in arguments] or list(SUITES)
     extra = [argument for argument in arguments if argument not in SUITES]
+    if not any(name in arguments for name in SUITES):
+        extra += ["-m", "not long"]
     RESULTS.mkdir(parents=True, exist_ok=True)
     outcomes = []
     for number, suite in enumerate(wanted, start=1):

@@ -58,17 +58,18 @@ def connection() -> dict[str, str]:
     return {"AIRFLOW_CONN_SHOP_DB": f"postgres://cdc:{CANARY}@db.invalid:5432/shop"}
 
 
-def gone(pids: list[int]) -> bool:
-    return not any(
-        psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-        for pid in pids
-    )
+def alive(pid: int) -> bool:
+    """A zombie is dead; so is a process that ends while it is looked at."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def wait_until_gone(pids: list[int]) -> None:
     deadline = time.monotonic() + DEADLINE_SECONDS
-    while not gone(pids):
-        assert time.monotonic() < deadline, [psutil.Process(pid) for pid in pids if pid]
+    while left := [pid for pid in pids if alive(pid)]:
+        assert time.monotonic() < deadline, f"still running: {left}"
         time.sleep(0.1)  # polling processes that are not our children
 
 

@@ -28,11 +28,27 @@ _names = itertools.count(1)
 Build = Callable[..., Scenario]
 
 
+BRIEF = (
+    "test_apply_killed.py::test_killed_and_run_again_the_lake_is_the_source[apply.after_lease]",
+    "test_apply_killed.py::test_killed_and_run_again_the_lake_is_the_source[apply.before_commit:2]",
+    "test_apply_killed.py::test_killed_and_run_again_the_lake_is_the_source[apply.after_commit]",
+    "test_apply_killed.py::test_killed_and_run_again_the_lake_is_the_source[apply.after_publish:3]",
+    "test_capture_killed.py::test_killed_and_run_again_the_lake_is_the_source[points0]",
+    "test_capture_killed.py::test_killed_and_run_again_the_lake_is_the_source[points1]",
+    "test_sweep_killed.py::test_killed_between_chunks_it_goes_on_from_the_next_one",
+    "test_sweep_killed.py::test_killed_after_publication_only_the_gate_is_left",
+    "test_side_by_side.py::test_two_applies_started_at_once_do_not_double_anything",
+)
+"""What a run of everything takes; the rest is ``long`` (half an hour): ``make test-faults``."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     here = Path(__file__).parent
     for item in items:
         if here in item.path.parents:
             item.add_marker(pytest.mark.faults)
+            if not item.nodeid.endswith(BRIEF):
+                item.add_marker(pytest.mark.long)
 
 
 @pytest.fixture(scope="session")
@@ -42,10 +58,11 @@ def fault_platform(spark_platform: PlatformConfig) -> PlatformConfig:
 
 @pytest.fixture(scope="session")
 def jobs(
-    fault_platform: PlatformConfig, tmp_path_factory: pytest.TempPathFactory
+    spark: SparkSession, fault_platform: PlatformConfig, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[SparkJobs]:
     """Processes to be killed."""
-    made = SparkJobs(tmp_path_factory.mktemp("jobs"), fault_platform)
+    jars = spark.sparkContext.getConf().get("spark.jars") or ""
+    made = SparkJobs(tmp_path_factory.mktemp("jobs"), fault_platform, jars)
     yield made
     made.end()
 

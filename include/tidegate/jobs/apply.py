@@ -185,6 +185,8 @@ class _Run:
         from tidegate.spark.pool import SessionPool
 
         history = SchemaHistory(self.catalog, self.pipeline)
+        for share in (share for task in plan.tasks for share in task.found.shares):
+            history.get(share.schema_id)  # read once here, so that threads only look it up
         done = 0
 
         def one(session: SparkSession, task: Task) -> TableResult:

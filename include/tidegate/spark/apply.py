@@ -22,7 +22,7 @@ from pyspark.sql import functions as F
 
 from tidegate import faults
 from tidegate.config.pipeline import LakeTarget
-from tidegate.errors import FatalError, HeldError
+from tidegate.errors import FatalError, HeldError, TidegateError
 from tidegate.lake.catalog import load
 from tidegate.lake.schema_history import SchemaHistory
 from tidegate.lake.tables import evolution, evolution_sql, qualified
@@ -102,6 +102,10 @@ def apply_range(
     }
     try:
         adjusted = _write(session, context, target, span, found, schemas, work, stamp)
+    except TidegateError:
+        if branch is None:
+            publish.drop_branch(session, target, work)  # a held table must not keep it for long
+        raise
     except (PySparkException, Py4JJavaError) as error:
         # Whoever took over drops our branch, and the statement fails in any number of ways.
         if branch is None and _overtaken(context.catalog, target, base):

@@ -25,16 +25,17 @@ def fill_from_lake(
     gaps: Sequence[int],
     target: LakeTarget,
     branch: str,
-    expected: int,
 ) -> DataFrame:
-    """``rows`` without gaps. A row that is not in the lake is never invented.
+    """Those of ``rows`` (cached) that have gaps, filled; rows the lake does not have are left out.
 
-    ``rows`` is cached. The lake is read as ``branch`` stands, wide columns only for the files
-    that may hold one of the keys.
+    The lake is read as ``branch`` stands, wide columns only from the files that may hold one of
+    the keys.
     """
     open_rows = rows.where(needs(gaps))
+    if not shape.key:
+        return open_rows.limit(0)  # without a key there is no telling which row it was
     base = _lake_rows(session, shape, gaps, target, branch)
-    inside = _within(open_rows, shape)
+    inside = _within(open_rows)
     if inside is not None:
         base = base.where(inside)
     same = reduce(
@@ -43,19 +44,15 @@ def fill_from_lake(
     joined = base.join(open_rows, same, "inner")
     if target.write_mode is WriteMode.APPEND:
         joined = _newest(joined, open_rows)
-    filled = joined.select(
-        *(
-            F.when(F.col(f"n{name[1:]}"), F.col(f"lake{name[1:]}"))
-            .otherwise(F.col(name))
-            .alias(name)
-            if name in {f"v{i}" for i in gaps}
-            else F.col(name)
-            for name in rows.columns
-        )
-    ).persist()
-    missing = expected - filled.count()
+    filled = {
+        f"v{i}": F.when(F.col(f"n{i}"), F.col(f"lake{i}")).otherwise(F.col(f"v{i}")) for i in gaps
+    }
+    return joined.select(*(filled.get(name, F.col(name)).alias(name) for name in rows.columns))
+
+
+def check_all_found(target: LakeTarget, missing: int) -> None:
+    """A row that is not in the lake is never invented."""
     if missing:
-        filled.unpersist()
         raise DataError(
             "apply.row_missing",
             f"{target.source}: {missing} updates leave out values that only the row they change"
@@ -63,7 +60,6 @@ def fill_from_lake(
             hint="the lake table was changed by something else than Tidegate: sweep it, then open"
             " its gate",
         )
-    return rows.where(~needs(gaps)).unionByName(filled)
 
 
 def _lake_rows(
@@ -85,7 +81,7 @@ def _lake_rows(
     )
 
 
-def _within(open_rows: DataFrame, shape: LakeShape) -> Expr | None:
+def _within(open_rows: DataFrame) -> Expr | None:
     """Bounds of the first key column as literals, so that files are skipped."""
     kind = open_rows.schema["b0"].dataType.typeName()
     if kind not in ("integer", "long", "string", "decimal", "date"):

@@ -10,41 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import Any
 
 from pyspark.sql import Column as Expr
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import (
-    ByteType,
-    DataType,
-    DateType,
-    DecimalType,
-    IntegerType,
-    LongType,
-    ShortType,
-    StringType,
-    TimestampNTZType,
-    TimestampType,
-)
 
 from tidegate.errors import DataError
+from tidegate.spark.bounds import Bound, bounds, extremes
 from tidegate.spark.typed import BITS, LakeShape
-
-_ORDERED = (
-    ByteType, ShortType, IntegerType, LongType, DecimalType, StringType, DateType,
-    TimestampNTZType, TimestampType,
-)  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """The smallest and largest value of one key column; instants as microseconds."""
-
-    key: int  # place in the key
-    low: Any
-    high: Any
-    instant: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,22 +40,18 @@ def needs(gaps: Sequence[int]) -> Expr:
 
 def examine(rows: DataFrame, shape: LakeShape, gaps: Sequence[int], table: str) -> Fitness:
     """Read ``rows`` (cached: this is the pass that fills the cache) and raise if they are unfit."""
-    keys = _ordered_keys(shape)
-    flags = [F.lit(False)]
-    if "twin" in rows.columns:
-        flags.append(F.col("twin"))
+    twin = F.col("twin") if "twin" in rows.columns else F.lit(False)
     no_key = reduce(Expr.__or__, (F.col(key).isNull() for key in shape.keys), F.lit(False))
     gone = F.col("gone") if "gone" in rows.columns else F.lit(False)
     found = rows.agg(
         F.count("*").alias("rows"),
         F.count_if(gone).alias("gone"),
         F.count_if(needs(gaps)).alias("needs"),
-        F.coalesce(F.bool_or(flags[-1]), F.lit(False)).alias("twins"),
+        F.coalesce(F.bool_or(twin), F.lit(False)).alias("twins"),
         F.coalesce(F.bool_or(no_key), F.lit(False)).alias("no_key"),
         *(F.bit_or(f"bad{word}").alias(f"bad{word}") for word in shape.words),
         *(F.bit_or(f"adj{word}").alias(f"adj{word}") for word in shape.words),
-        *(F.min(_comparable(shape, i)).alias(f"low{i}") for i in keys),
-        *(F.max(_comparable(shape, i)).alias(f"high{i}") for i in keys),
+        *extremes(shape),
     ).collect()[0]
     bad = _columns(shape, [found[f"bad{word}"] for word in shape.words])
     if bad or found.no_key:
@@ -99,11 +68,7 @@ def examine(rows: DataFrame, shape: LakeShape, gaps: Sequence[int], table: str) 
         rows=found.rows,
         gone=found.gone,
         needs=found.needs,
-        bounds=tuple(
-            Bound(i, found[f"low{i}"], found[f"high{i}"], _instant(shape, i))
-            for i in keys
-            if found[f"low{i}"] is not None
-        ),
+        bounds=bounds(rows, shape, found),
         adjusted=_count(rows, shape, adjusted, "adj") if adjusted else {},
     )
 
@@ -138,21 +103,3 @@ def _bit(flag: str, i: int) -> Expr:
 
 def _columns(shape: LakeShape, words: Sequence[int | None]) -> list[int]:
     return [i for i in range(len(shape.names)) if (words[i // BITS] or 0) >> (i % BITS) & 1]
-
-
-def _ordered_keys(shape: LakeShape) -> list[int]:
-    return [i for i, place in enumerate(shape.key) if isinstance(shape.types[place], _ORDERED)]
-
-
-def _type(shape: LakeShape, i: int) -> DataType:
-    return shape.types[shape.key[i]]
-
-
-def _instant(shape: LakeShape, i: int) -> bool:
-    return isinstance(_type(shape, i), TimestampType)
-
-
-def _comparable(shape: LakeShape, i: int) -> Expr:
-    # Instants travel as numbers: Python would read them in the driver's own time zone.
-    key = F.col(f"k{i}")
-    return F.unix_micros(key) if _instant(shape, i) else key

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from tidegate.names import quote_spark
-from tidegate.spark.fitness import Bound
+from tidegate.spark.bounds import Bound
 from tidegate.spark.typed import LakeShape
 
 SOURCE_VIEW: Final = "tidegate_batch"
@@ -66,22 +66,31 @@ def flag_all_sql(ref: str) -> str:
 
 def parameters(bounds: Sequence[Bound]) -> dict[str, Any]:
     """The values of the bounds in a statement's text."""
-    lows = {f"low{bound.key}": bound.low for bound in bounds}
-    return lows | {f"high{bound.key}": bound.high for bound in bounds}
+    return {
+        f"{name}{bound.key}_{place}": value
+        for bound in bounds
+        for place, pair in enumerate(bound.ranges)
+        for name, value in zip(("low", "high"), pair, strict=True)
+    }
 
 
 def _head(ref: str, shape: LakeShape, bounds: Sequence[Bound], extra: str | None = None) -> str:
     on = [f"t.{quote_spark(shape.names[place])} = s.k{i}" for i, place in enumerate(shape.key)]
     # The join alone would read every file: bounds let Iceberg skip those without such keys.
-    for bound in bounds:
-        column = f"t.{quote_spark(shape.names[shape.key[bound.key]])}"
-        low, high = f":low{bound.key}", f":high{bound.key}"
-        if bound.instant:
-            low, high = f"timestamp_micros({low})", f"timestamp_micros({high})"
-        on.append(f"{column} >= {low} AND {column} <= {high}")
+    on += [_inside(shape, bound) for bound in bounds]
     if extra:
         on.append(extra)
     return f"MERGE INTO {ref} t USING {SOURCE_VIEW} s ON {' AND '.join(on)}"
+
+
+def _inside(shape: LakeShape, bound: Bound) -> str:
+    column = f"t.{quote_spark(shape.names[shape.key[bound.key]])}"
+    mark = "timestamp_micros({})" if bound.instant else "{}"
+    spans = []
+    for place in range(len(bound.ranges)):
+        low, high = (mark.format(f":{name}{bound.key}_{place}") for name in ("low", "high"))
+        spans.append(f"({column} >= {low} AND {column} <= {high})")
+    return f"({' OR '.join(spans)})"
 
 
 def _own(shape: LakeShape) -> list[tuple[str, str]]:

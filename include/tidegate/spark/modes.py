@@ -22,9 +22,10 @@ from tidegate.envelope.change import Op
 from tidegate.names import POSITION_PROPERTY, STEP_PROPERTY
 from tidegate.schema.table import TableSchema
 from tidegate.spark import publish
-from tidegate.spark.base import fill_from_lake
+from tidegate.spark.base import check_all_found, fill_from_lake
+from tidegate.spark.bounds import Bound
 from tidegate.spark.duplicates import settle_duplicates
-from tidegate.spark.fitness import Bound, Fitness, examine
+from tidegate.spark.fitness import Fitness, examine, needs
 from tidegate.spark.gaps import fill_gaps
 from tidegate.spark.merge import (
     SOURCE_VIEW,
@@ -60,6 +61,7 @@ class Batch:
     before_write: Callable[[], None]
     """Called right before the first statement that writes."""
     adjusted: dict[str, int] = field(default_factory=dict)
+    _caches: list[DataFrame] = field(default_factory=list)
 
     @cached_property
     def ref(self) -> str:
@@ -86,21 +88,28 @@ class Batch:
     @contextmanager
     def fit(self, rows: DataFrame) -> Iterator[tuple[DataFrame, Fitness]]:
         """``rows`` cached, examined and without gaps, for the length of the block."""
-        cached = rows.persist(StorageLevel.MEMORY_AND_DISK)
         try:
+            cached = self._cache(rows)
             fitness = examine(cached, self.shape, self.gaps, self.target.source)
             for name, count in fitness.adjusted.items():
                 self.adjusted[name] = self.adjusted.get(name, 0) + count
             yield cached, fitness
         finally:
-            cached.unpersist()
+            while self._caches:
+                self._caches.pop().unpersist()
 
     def without_gaps(self, rows: DataFrame, fitness: Fitness) -> DataFrame:
         if not fitness.needs:
             return rows
-        return fill_from_lake(
-            self.session, rows, self.shape, self.gaps, self.target, self.branch, fitness.needs
+        filled = self._cache(
+            fill_from_lake(self.session, rows, self.shape, self.gaps, self.target, self.branch)
         )
+        check_all_found(self.target, fitness.needs - filled.count())
+        return rows.where(~needs(self.gaps)).unionByName(filled)
+
+    def _cache(self, rows: DataFrame) -> DataFrame:
+        self._caches.append(rows.persist(StorageLevel.MEMORY_AND_DISK))
+        return rows
 
     def run(self, sql: str, args: dict[str, Any] | None = None, *, last: bool) -> None:
         """One statement; ``last`` puts the position on its snapshot."""
