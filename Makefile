@@ -16,7 +16,7 @@ demo: setup ## Run the whole story: PostgreSQL, Airflow, Spark, sweep, changes, 
 	@$(ENV) && $(PY) -m demo run $(if $(KEEP),--keep)
 
 .PHONY: test
-test: setup ## Run every suite: unit, contract, Spark, integration, Dags, faults
+test: setup ## Run every suite: unit, contract, Spark, integration, Dags, faults (one kill per step)
 	@$(ENV) && $(PY) scripts/run_tests.py
 
 .PHONY: up
@@ -38,7 +38,7 @@ test-unit: setup ## Unit and contract tests (no JVM, no server)
 test-spark: setup ## Spark tests
 test-integration: setup ## Tests against a real PostgreSQL
 test-dags: setup ## Dags, operators, sensors
-test-faults: setup ## Processes killed at every durable step
+test-faults: setup ## The whole matrix of killed processes, full disks, locked catalogs (half an hour)
 test-unit test-spark test-integration test-dags test-faults:
 	@$(ENV) && $(PY) scripts/run_tests.py $(@:test-%=%) $(ARGS)
 
