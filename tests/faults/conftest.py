@@ -32,12 +32,12 @@ BRIEF = (
     "test_apply_killed.py::test_killed_and_run_again_the_lake_is_the_source[apply.after_lease]",
     "test_apply_killed.py::test_killed_and_run_again_the_lake_is_the_source[apply.before_commit:2]",
     "test_apply_killed.py::test_killed_and_run_again_the_lake_is_the_source[apply.after_commit]",
-    "test_apply_killed.py::test_killed_and_run_again_the_lake_is_the_source[apply.after_publish:3]",
-    "test_capture_killed.py::test_killed_and_run_again_the_lake_is_the_source[points0]",
-    "test_capture_killed.py::test_killed_and_run_again_the_lake_is_the_source[points1]",
-    "test_sweep_killed.py::test_killed_between_chunks_it_goes_on_from_the_next_one",
-    "test_sweep_killed.py::test_killed_after_publication_only_the_gate_is_left",
-    "test_side_by_side.py::test_two_applies_started_at_once_do_not_double_anything",
+    "test_apply_killed.py::test_killed_and_run_again_the_lake_is_the_source[apply.after_publish]",
+    "test_capture_killed.py::test_killed_at_every_step_and_run_again_the_lake_is_the_source",
+    "test_maintenance_killed.py::test_killed_and_run_again_the_lake_is_the_source"
+    "[maintain.after_compact]",
+    "test_maintenance_killed.py::test_killed_and_run_again_the_lake_is_the_source"
+    "[maintain.after_stamp:2]",
 )
 """What a run of everything takes; the rest is ``long`` (half an hour): ``make test-faults``."""
 
@@ -58,11 +58,10 @@ def fault_platform(spark_platform: PlatformConfig) -> PlatformConfig:
 
 @pytest.fixture(scope="session")
 def jobs(
-    spark: SparkSession, fault_platform: PlatformConfig, tmp_path_factory: pytest.TempPathFactory
+    fault_platform: PlatformConfig, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[SparkJobs]:
     """Processes to be killed."""
-    jars = spark.sparkContext.getConf().get("spark.jars") or ""
-    made = SparkJobs(tmp_path_factory.mktemp("jobs"), fault_platform, jars)
+    made = SparkJobs(tmp_path_factory.mktemp("jobs"), fault_platform)
     yield made
     made.end()
 

@@ -111,8 +111,9 @@ def test_capture_gives_up_on_a_lock_that_stays_and_the_next_one_is_right(
     scenario.prove()
 
 
+@pytest.mark.parametrize("point", ["apply.before_commit", "apply.after_commit"])
 def test_apply_gives_up_on_a_lock_that_stays_and_the_next_one_is_right(
-    scenario: Scenario, short_wait: SparkSession, monkeypatch: pytest.MonkeyPatch
+    point: str, scenario: Scenario, short_wait: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Locked right before the merge's commit, and right before its publication."""
     scenario.stir()
@@ -121,12 +122,11 @@ def test_apply_gives_up_on_a_lock_that_stays_and_the_next_one_is_right(
     table = "public.accounts"
     before = positions.applied(scenario.table(table))
     with closing(Locked(scenario)) as lock:
-        for point in ("apply.before_commit", "apply.after_commit"):
-            with locked_from(point, lock, monkeypatch):
-                error = run_outcome(scenario, short_wait, table)
-            lock.give_back()
-            assert error.decision is Decision.RETRY, error
-            assert positions.applied(scenario.table(table)) == before
+        with locked_from(point, lock, monkeypatch):
+            result = run_outcome(scenario, short_wait, table)
+        lock.give_back()
+    assert result.decision is Decision.RETRY, result
+    assert positions.applied(scenario.table(table)) == before
     scenario.prove()
 
 

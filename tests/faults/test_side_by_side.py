@@ -10,6 +10,7 @@ from tests.faults.scenario import Scenario
 from tidegate.config.platform import GateConfig
 from tidegate.errors import ExitCode
 from tidegate.jobs.sweep import abandon_sweep
+from tidegate.lake import positions
 from tidegate.lake.gate import GateState
 
 ACCOUNTS = "public.accounts"
@@ -40,6 +41,23 @@ def test_two_applies_started_at_once_do_not_double_anything(scenario: Scenario) 
     for name in scenario.tables:
         # Whoever came second found the table where the first had left it.
         assert sorted(each[name] for each in statuses) in (["applied", "unchanged"],), statuses
+    scenario.prove()
+
+
+def test_tables_applied_side_by_side_keep_their_own_positions(scenario: Scenario) -> None:
+    """Each table's newest snapshot carries the position its own rows stand at."""
+    scenario.stir()
+    scenario.capture()
+    goals = {}
+    for name in scenario.tables[:2]:  # these stop half-way; the others go on to the end
+        half = scenario.apply(tables=[name])
+        goals[name] = half.tables[0].to_position
+    scenario.stir()
+    scenario.capture()
+    result = scenario.apply(tables=scenario.tables[2:])
+    goals |= {table.table: table.to_position for table in result.tables}
+    assert {n: positions.applied(scenario.table(n)) for n in scenario.tables} == goals
+    assert len(set(goals.values())) > 1
     scenario.prove()
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 import pytest
 
@@ -15,7 +14,6 @@ from tidegate.jobs.capture import run_capture
 from tidegate.jobs.sweep import abandon_sweep
 from tidegate.lake.gate import GateState
 from tidegate.names import sweep_branch
-from tidegate.transports.embedded import SLOT_ACTIVE
 
 DOOR = "sweep_tables.py"
 ACCOUNTS, LINES, FLAGS = "public.accounts", "public.lines", "public.flags"
@@ -34,8 +32,10 @@ def sweep_again(scenario: Scenario, *tables: str) -> dict[str, str]:
     [
         ("sweep.after_gate", (LINES, PRICES)),
         ("sweep.after_cut", (FLAGS, JOURNAL)),
+        ("sweep.after_branch", (FLAGS,)),
         ("sweep.after_branch", (PRICES,)),
         ("sweep.after_audit", (ACCOUNTS,)),
+        ("sweep.after_audit", (JOURNAL,)),
     ],
 )
 def test_killed_before_it_is_published_the_next_call_sweeps(
@@ -61,22 +61,18 @@ def test_killed_between_chunks_it_goes_on_from_the_next_one(scenario: Scenario) 
     statuses = {table.table: table.status for table in scenario.apply().tables}
     assert statuses.pop(ACCOUNTS) == "waiting"
     assert set(statuses.values()) == {"applied"}
-    scenario.stir()
-    with other_capture(scenario):
-        # The resumed sweep needs the log up to its cut and cannot get at it: nothing is given up.
-        (outcome,) = scenario.sweep(ACCOUNTS).tables
-        assert outcome.error is not None and outcome.error.code == SLOT_ACTIVE
-        assert scenario.state(ACCOUNTS).state is GateState.SWEEPING
-    assert scenario.swept(ACCOUNTS).resumed
+    result = scenario.swept(ACCOUNTS)
+    assert result.resumed
     assert scenario.state(ACCOUNTS).state is GateState.OPEN
     assert sweep_branch(str(run)) not in scenario.table(ACCOUNTS).metadata.refs
     scenario.prove()
 
 
-@contextmanager
-def other_capture(scenario: Scenario) -> Iterator[None]:
-    """A capture that reads and reads and commits nothing yet; ours tries once only."""
+def test_resumed_while_another_capture_has_the_log_it_waits_its_turn(scenario: Scenario) -> None:
+    """A resumed sweep needs the log up to its cut. If it cannot get at it, nothing is given up."""
+    scenario.kill(DOOR, "sweep.after_chunk", "--tables", ACCOUNTS)
     usual = scenario.platform
+    once = RetryConfig(max_attempts=1)
     slow = usual.capture.model_copy(update={"commit_seconds": 600.0, "idle_commit_seconds": 600.0})
     stop = threading.Event()
     following = threading.Thread(
@@ -87,12 +83,16 @@ def other_capture(scenario: Scenario) -> Iterator[None]:
     following.start()
     try:
         until(lambda: slot_is_taken(scenario), "the other capture reads")
-        scenario.platform = usual.model_copy(update={"retry": RetryConfig(max_attempts=1)})
-        yield
+        scenario.platform = usual.model_copy(update={"retry": once})
+        (outcome,) = scenario.sweep(ACCOUNTS).tables
+        assert outcome.error is not None and outcome.error.code == "capture.slot_active"
+        assert scenario.state(ACCOUNTS).state is GateState.SWEEPING
     finally:
         scenario.platform = usual
         stop.set()
         following.join()
+    assert scenario.swept(ACCOUNTS).resumed
+    scenario.prove()
 
 
 def slot_is_taken(scenario: Scenario) -> bool:
@@ -104,20 +104,29 @@ def slot_is_taken(scenario: Scenario) -> bool:
     )
 
 
-def test_killed_again_and_again_its_chunks_are_of_several_cuts(scenario: Scenario) -> None:
-    for point in ("sweep.after_chunk", "sweep.after_chunk", "sweep.after_drain"):
-        scenario.kill(DOOR, point, "--tables", ACCOUNTS)
-        scenario.stir()
+@pytest.mark.parametrize("second", ["sweep.after_chunk", "sweep.after_drain"])
+def test_killed_again_when_it_was_resumed_its_chunks_are_of_three_cuts(
+    second: str, scenario: Scenario
+) -> None:
+    scenario.kill(DOOR, "sweep.after_chunk", "--tables", ACCOUNTS)
+    scenario.stir()
+    scenario.kill(DOOR, second, "--tables", ACCOUNTS)
+    scenario.stir()
     assert scenario.swept(ACCOUNTS).resumed
     scenario.prove()
 
 
-def test_killed_after_publication_only_the_gate_is_left(scenario: Scenario) -> None:
-    tables = (PRICES, JOURNAL)
+@pytest.mark.parametrize("tables", [(JOURNAL, PRICES), (ACCOUNTS, FLAGS)])
+def test_killed_after_publication_only_the_gate_is_left(
+    tables: tuple[str, str], scenario: Scenario
+) -> None:
     killed = scenario.kill(DOOR, "sweep.after_publish", "--tables", *tables)
-    snapshot = scenario.table(PRICES).current_snapshot()
-    assert sweep_again(scenario, *tables) == {PRICES: "opened", JOURNAL: "swept"}
-    assert scenario.table(PRICES).current_snapshot() == snapshot
+    first = next(name for name in scenario.tables if name in tables)
+    snapshot = scenario.table(first).current_snapshot()
+    statuses = sweep_again(scenario, *tables)
+    assert statuses.pop(first) == "opened"
+    assert set(statuses.values()) == {"swept"}
+    assert scenario.table(first).current_snapshot() == snapshot
     scenario.prove()
     killed.leaves_nothing()
 
@@ -130,9 +139,12 @@ def test_killed_between_two_tables_the_first_is_done(scenario: Scenario) -> None
     scenario.prove()
 
 
-def test_killed_and_abandoned_the_log_goes_on_as_if_it_had_never_been(scenario: Scenario) -> None:
+@pytest.mark.parametrize("point", ["sweep.after_chunk:2", "sweep.after_audit"])
+def test_killed_and_abandoned_the_log_goes_on_as_if_it_had_never_been(
+    point: str, scenario: Scenario
+) -> None:
     before = scenario.table(ACCOUNTS).current_snapshot()
-    scenario.kill(DOOR, "sweep.after_chunk:2", "--tables", ACCOUNTS)
+    scenario.kill(DOOR, point, "--tables", ACCOUNTS)
     ended = abandon_sweep(
         scenario.spark,
         scenario.pipeline,
@@ -147,10 +159,10 @@ def test_killed_and_abandoned_the_log_goes_on_as_if_it_had_never_been(scenario: 
     scenario.prove()
 
 
-def test_a_first_sweep_is_killed(fresh: Callable[..., Scenario]) -> None:
+@pytest.mark.parametrize("point", ["sweep.after_branch", "sweep.after_chunk:2"])
+def test_a_first_sweep_is_killed(point: str, fresh: Callable[..., Scenario]) -> None:
     scenario = fresh(swept=False)
-    for point in ("sweep.after_branch", "sweep.after_chunk:2"):
-        scenario.kill(DOOR, point)
+    scenario.kill(DOOR, point)
     scenario.stir()
     scenario.capture()
     statuses = {table.status for table in scenario.apply().tables}

@@ -194,16 +194,10 @@ def capture_process(
     return JobProcess(command, folder, environment or {})
 
 
-def _short_lived(platform: PlatformConfig, jars: str) -> PlatformConfig:
-    """These JVMs live for seconds: optimising their code, or resolving ``jars`` once more, costs
-    more than it brings."""
-    conf = {
-        **platform.spark.conf,
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-        "spark.jars.packages": "",
-        "spark.jars": jars,
-    }
-    spark = platform.spark.model_copy(update={"conf": conf})
+def _short_lived(platform: PlatformConfig) -> PlatformConfig:
+    """These JVMs live for seconds: optimising their code costs more than it brings."""
+    options = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+    spark = platform.spark.model_copy(update={"conf": {**platform.spark.conf, **options}})
     return platform.model_copy(update={"spark": spark})
 
 
@@ -215,10 +209,10 @@ class SparkJobs:
     with which arguments.
     """
 
-    def __init__(self, folder: Path, platform: PlatformConfig, jars: str) -> None:
+    def __init__(self, folder: Path, platform: PlatformConfig) -> None:
         self._folder = folder
         self._platform = folder / "platform.yaml"
-        self._platform.write_text(write_platform(_short_lived(platform, jars)))
+        self._platform.write_text(write_platform(_short_lived(platform)))
         self._count = 0
         self._started: list[JobProcess] = []
         self._spare: JobProcess | None = None
