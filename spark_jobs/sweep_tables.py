@@ -11,6 +11,8 @@ from tidegate.jobs.door import Call, main
 def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true")
     parser.add_argument("--fresh", action="store_true", help="do not resume a killed sweep")
+    parser.add_argument("--where", help="a key range of one table")
+    parser.add_argument("--reason", help="for the gate's timeline")
 
 
 def job(call: Call) -> Any:
@@ -21,10 +23,11 @@ def job(call: Call) -> Any:
         call.pipeline,
         call.platform,
         tables=call.tables,
-        where=None,
+        where=call.options.where,
         run=call.run,
         dry_run=call.options.dry_run,
         resume=not call.options.fresh,
+        reason=call.options.reason,
         progress=call.progress,
     )
 

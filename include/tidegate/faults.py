@@ -44,6 +44,7 @@ POINTS: Final[frozenset[str]] = frozenset(
         # provisioning
         "deploy.after_publication",
         "deploy.after_slot",
+        "undeploy.after_source",
         # rollback
         "rollback.after_commit",
     }

@@ -9,7 +9,7 @@ import pytest
 from tests.faults.scenario import Scenario
 from tidegate.config.platform import GateConfig
 from tidegate.errors import ExitCode
-from tidegate.jobs.sweep import abandon_sweep
+from tidegate.jobs.abandon import abandon_sweep
 from tidegate.lake import positions
 from tidegate.lake.gate import GateState
 

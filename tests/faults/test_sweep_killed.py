@@ -10,8 +10,8 @@ import pytest
 from tests.faults.scenario import Scenario
 from tests.support.faults import until
 from tidegate.config.platform import RetryConfig
+from tidegate.jobs.abandon import abandon_sweep
 from tidegate.jobs.capture import run_capture
-from tidegate.jobs.sweep import abandon_sweep
 from tidegate.lake.gate import GateState
 from tidegate.names import sweep_branch
 

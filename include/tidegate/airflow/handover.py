@@ -1,7 +1,8 @@
 """What passes between a task and the job process it starts: a directory only its owner can enter.
 
 Secrets and Spark settings go in by file, so they are in no argument, template or rendered field
-(I9); the result comes out by file. The directory is gone when the task ends.
+(I9); the result comes out by file. The directory is gone when the task ends; what a task that was
+killed could not remove, the next one on its host does.
 """
 
 from __future__ import annotations
@@ -14,11 +15,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import tidegate
 from tidegate.config.secrets import Secrets, write_secrets_file
 from tidegate.jobs.lifeline import OWNER_VARIABLE, owner_mark
 from tidegate.jobs.result import JobResult, read_result
+from tidegate.lake.owner import is_gone, me
+
+_PREFIX: Final = "tidegate-job-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +66,22 @@ class Handover:
 
 @contextmanager
 def handover() -> Iterator[Handover]:
-    """A fresh directory, mode 0700."""
-    directory = Path(tempfile.mkdtemp(prefix="tidegate-job-"))
+    """A fresh directory, mode 0700, named by the process that owns it."""
+    _remove_those_of_the_dead()
+    owner = me().replace(":", "+")  # a colon separates paths elsewhere
+    directory = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{owner}-"))
     try:
         yield Handover(directory)
     finally:
         shutil.rmtree(directory, ignore_errors=True)
+
+
+def _remove_those_of_the_dead() -> None:
+    """A task that got SIGKILL leaves its directory, perhaps with secrets nobody read (I9)."""
+    for left in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        owner = left.name.removeprefix(_PREFIX).rpartition("-")[0].replace("+", ":")
+        if is_gone(owner):
+            shutil.rmtree(left, ignore_errors=True)  # another user's stays theirs
 
 
 def job_environment() -> dict[str, str]:

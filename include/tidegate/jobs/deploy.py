@@ -13,6 +13,7 @@ from typing import Any, Final
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import NoSuchNamespaceError
 
+from tidegate import faults
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig, TransportMode
 from tidegate.config.secrets import Secrets
@@ -21,10 +22,10 @@ from tidegate.connectors.protocol import Source
 from tidegate.connectors.registry import open_source
 from tidegate.envelope.position import Position
 from tidegate.errors import ConfigError, FatalError
-from tidegate.lake.catalog import ensure_namespace, load, open_catalog
+from tidegate.lake.catalog import ensure_namespace, open_catalog
 from tidegate.lake.change_log import ChangeLog
-from tidegate.lake.ledger import drop
 from tidegate.lake.reports import Reports
+from tidegate.lake.retire import forget_removed, refuse_while_swept, retire
 from tidegate.names import PROPERTY_PREFIX
 
 DEPLOYMENT_PROPERTY: Final = f"{PROPERTY_PREFIX}deployment"
@@ -54,6 +55,7 @@ class UndeployResult:
     pipeline: str
     status: str  # planned | removed
     actions: tuple[str, ...]
+    kept: tuple[str, ...] = ()  # lake tables
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -78,7 +80,9 @@ def deploy(
         catalog = open_catalog(platform, pipeline)
         if dry_run:
             return _planned(source, catalog, pipeline, warnings)
-        return _deploy(source, catalog, pipeline, warnings, new_epoch)
+        left = forget_removed(catalog, pipeline, platform.gate, actor="deploy")
+        actions = tuple(f"gate of {table} cleared: it left the pipeline" for table in left)
+        return _deploy(source, catalog, pipeline, warnings, new_epoch, actions)
     finally:
         source.close()
 
@@ -91,11 +95,14 @@ def undeploy(
     dry_run: bool = False,
     secrets: Secrets | None = None,
 ) -> UndeployResult:
-    """Remove what deploy made; ``purge`` also the lake tables with their files.
+    """Remove what deploy and the pipeline's runs made for themselves: publication, slot, change
+    log, gate journal, schema history, reports. Lake tables stay, unless ``purge``.
 
-    Without ``purge`` lake tables, their positions and the gate's history stay.
+    Killed anywhere, the next call finishes it: what is ours at the source is noted until it is
+    gone, and the lake's part comes after it.
     """
     catalog = open_catalog(platform, pipeline)
+    refuse_while_swept(catalog, pipeline, platform.gate)
     notes = _notes(catalog, pipeline)
     deployment = notes.get(DEPLOYMENT_PROPERTY)
     actions: tuple[str, ...] = ()
@@ -106,23 +113,14 @@ def undeploy(
             actions = source.deprovision(deployment, slot_is_ours=ours, dry_run=dry_run)
         finally:
             source.close()
-    actions += _remove_tables(catalog, pipeline, purge, dry_run)
+    faults.point("undeploy.after_source")
     kept = set(notes) & {DEPLOYMENT_PROPERTY, SLOT_PROPERTY}
     if kept and not dry_run:
         catalog.update_namespace_properties(pipeline.control_namespace, removals=kept)
-    return UndeployResult(pipeline.pipeline_id, "planned" if dry_run else "removed", actions)
-
-
-def _remove_tables(
-    catalog: Catalog, pipeline: PipelineConfig, purge: bool, dry_run: bool
-) -> tuple[str, ...]:
-    wanted = [ChangeLog(catalog, pipeline).identifier]
-    if purge:
-        wanted += [target.identifier for target in pipeline.targets]
-    there = [identifier for identifier in wanted if load(catalog, identifier) is not None]
-    for identifier in () if dry_run else there:
-        drop(catalog, identifier)
-    return tuple(f"table {'.'.join(identifier)} dropped" for identifier in there)
+    retired = retire(catalog, pipeline, platform.gate, purge=purge, dry_run=dry_run)
+    actions += tuple(f"table {name} dropped" for name in retired.dropped)
+    status = "planned" if dry_run else "removed"
+    return UndeployResult(pipeline.pipeline_id, status, actions, retired.kept)
 
 
 def refuse_what_is_not_built(pipeline: PipelineConfig, platform: PlatformConfig) -> None:
@@ -148,6 +146,7 @@ def _deploy(
     pipeline: PipelineConfig,
     warnings: tuple[str, ...],
     new_epoch: bool,
+    cleared: tuple[str, ...],
 ) -> DeployResult:
     log = ChangeLog(catalog, pipeline)
     notes = _noted(catalog, pipeline)
@@ -166,7 +165,7 @@ def _deploy(
         _note(catalog, pipeline, SLOT_PROPERTY, pipeline.slot_name)
         ours = True
     made = source.provision(deployment, slot_is_ours=ours)
-    actions = made.actions
+    actions = made.actions + cleared
     through = _ensure_log(log, made.start, new_epoch)
     if through == made.start and actions:
         actions += ("change log ready",)

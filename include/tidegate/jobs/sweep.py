@@ -100,9 +100,11 @@ def run_sweep(
     run: str,
     dry_run: bool = False,
     resume: bool = True,
+    actor: str = ACTOR,
+    reason: str | None = None,
     progress: Progress = silent,
 ) -> SweepResult:
-    """Sweep ``tables`` (all by default).
+    """Sweep ``tables`` (all by default). ``actor`` and ``reason`` go to the gate's timeline.
 
     With ``resume``, what a killed sweep of theirs left is gone on with; without, it starts over.
     ``where`` is a range of keys of one table (:class:`KeyRange`); other rows stay as they are.
@@ -115,7 +117,7 @@ def run_sweep(
     try:
         if keys is not None:  # before any gate closes
             keys.key(targets[0], source.discover(targets[0].table))
-        job = _Sweep(spark, pipeline, platform, source, progress)
+        job = _Sweep(spark, pipeline, platform, source, progress, actor, reason)
         if dry_run:
             rows = [TableSweep(**plan) for plan in planned(source, job.epoch, targets, platform)]
             return SweepResult(run, rows[0].position, time.monotonic() - began, rows)
@@ -125,29 +127,6 @@ def run_sweep(
     result = SweepResult(run, cut, round(time.monotonic() - began, 3), results)
     job.report(result)
     return result
-
-
-def abandon_sweep(
-    spark: SparkSession,
-    pipeline: PipelineConfig,
-    platform: PlatformConfig,
-    *,
-    tables: Sequence[str | TableId] | None = None,
-    actor: str,
-    reason: str,
-) -> tuple[str, ...]:
-    """Give up the sweeps of ``tables``: drop their branches, open their gates."""
-    catalog = open_catalog(platform, pipeline)
-    gate = Gate(catalog, pipeline, platform.gate)
-    targets = {target.source: target for target in check_tables(pipeline, tables)}
-    runs = {name: state.run for name, state in gate.states(targets).items()}
-    # The gate first: from here on the old process, should it live, cannot publish (I4).
-    ended = gate.abandon(list(targets), actor, reason)
-    for name in ended:
-        target, run = targets[name], runs[name]
-        if run is not None and load(catalog, target.identifier) is not None:
-            publish.drop_branch(spark, target.identifier, sweep_branch(run))
-    return ended
 
 
 class _Sweep:
@@ -160,7 +139,11 @@ class _Sweep:
         platform: PlatformConfig,
         source: Source,
         progress: Progress,
+        actor: str,
+        reason: str | None,
     ) -> None:
+        self.actor = actor
+        self.reason = reason
         self.spark = spark
         self.pipeline = pipeline
         self.platform = platform
@@ -179,7 +162,8 @@ class _Sweep:
             refuse_resume(runs, run)
         for group in runs:
             self.progress(f"gate {group.run}", 0, len(group.targets), "tables")
-            self.gate.begin_sweep(group.run, group.names, ACTOR, reason=f"sweep {group.run}")
+            reason = self.reason or f"sweep {group.run}"
+            self.gate.begin_sweep(group.run, group.names, self.actor, reason=reason)
         faults.point("sweep.after_gate")
         ids = tuple(target.table for target in targets)
         with ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""Taking a table out of a pipeline, and retiring a whole pipeline, in the lake.
+"""Tables that left a pipeline, and retiring a whole pipeline, in the lake.
 
 Lake tables are the user's data: they stay unless ``purge`` says otherwise. What Tidegate made for
 itself (change log, gate journal, schema history, reports) goes with the pipeline.
@@ -7,7 +7,6 @@ itself (change log, gate journal, schema history, reports) goes with the pipelin
 from __future__ import annotations
 
 import uuid
-from contextlib import nullcontext
 from dataclasses import dataclass
 
 from pyiceberg.catalog import Catalog
@@ -15,13 +14,14 @@ from pyiceberg.exceptions import NamespaceNotEmptyError
 
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import GateConfig
+from tidegate.errors import HeldError
 from tidegate.lake.catalog import load
 from tidegate.lake.change_log import ChangeLog
-from tidegate.lake.gate import Gate
+from tidegate.lake.gate import Gate, GateState
+from tidegate.lake.gate_journal import GateJournal
 from tidegate.lake.ledger import drop
 from tidegate.lake.reports import Reports
 from tidegate.lake.schema_history import SchemaHistory
-from tidegate.names import TableId
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,25 +32,27 @@ class Retired:
     kept: tuple[str, ...] = ()
 
 
-def remove_table(
-    catalog: Catalog,
-    pipeline: PipelineConfig,
-    settings: GateConfig,
-    table: TableId,
-    *,
-    actor: str,
-    purge: bool = False,
-) -> Retired:
-    """Clear a table's gate and, with ``purge``, drop its lake table. Waits for its writer (I4).
+def forget_removed(
+    catalog: Catalog, pipeline: PipelineConfig, settings: GateConfig, *, actor: str
+) -> tuple[str, ...]:
+    """Clear the gates of tables that the pipeline's file no longer lists; which they were.
 
-    Its change-log rows go by retention once the pipeline no longer lists it. Idempotent.
+    A sweep of theirs is given up, a writer in flight is waited for (I4). Their lake tables stay;
+    their change-log rows go by retention. Idempotent.
     """
-    name = str(table)
-    gate = Gate(catalog, _listing(pipeline, name), settings)
-    reason = "the table leaves the pipeline"
-    gate.open([name], reason, actor, abandon=True)
-    with gate.lease(f"remove-{uuid.uuid4().hex[:8]}", [name], "remove"):
-        return _lake_table(catalog, pipeline.target(table).identifier, purge)
+    gate = Gate(catalog, pipeline, settings)
+    listed = set(pipeline.source.tables)
+    left = tuple(
+        name
+        for name, known in gate.states().items()
+        if name not in listed and (known.state is not GateState.OPEN or known.lease is not None)
+    )
+    if left:
+        gate = Gate(catalog, _listing(pipeline, left), settings)
+        gate.open(left, "the table left the pipeline", actor, abandon=True)
+        with gate.lease(f"remove-{uuid.uuid4().hex[:8]}", left, "remove"):
+            pass  # whoever was writing has ended
+    return left
 
 
 def retire(
@@ -59,52 +61,63 @@ def retire(
     settings: GateConfig,
     *,
     purge: bool = False,
+    dry_run: bool = False,
 ) -> Retired:
     """Drop a pipeline's control tables, and with ``purge`` its lake tables too.
 
     Waits for writers in flight; a table being swept is refused (abandon the sweep first). Run it
     after the source's slot is gone. Idempotent: a killed run is finished by the next.
     """
-    gate = Gate(catalog, pipeline, settings)
-    run = f"retire-{uuid.uuid4().hex[:8]}"
-    found: list[Retired] = []
-    tables = pipeline.source.tables
-    with gate.lease(run, tables, "retire") if tables else nullcontext():
-        for target in pipeline.targets:
-            found.append(_lake_table(catalog, target.identifier, purge))
-        control = [
-            ChangeLog(catalog, pipeline).identifier,
-            SchemaHistory(catalog, pipeline).identifier,
-            Reports(catalog, pipeline).identifier,
-            gate.identifier,  # last: it is what keeps others away
-        ]
-        gone = [".".join(identifier) for identifier in control if drop(catalog, identifier)]
-    _drop_namespace(catalog, pipeline.control_namespace)
-    if purge:
-        _drop_namespace(catalog, pipeline.namespace)
-    return Retired(
-        dropped=tuple(name for part in found for name in part.dropped) + tuple(gone),
-        kept=tuple(name for part in found for name in part.kept),
-    )
+    lake = _there(catalog, [target.identifier for target in pipeline.targets])
+    control = _there(catalog, _control(catalog, pipeline))
+    gone = [*lake, *control] if purge else control
+    if gone and not dry_run:
+        gate = Gate(catalog, pipeline, settings)
+        with gate.lease(f"retire-{uuid.uuid4().hex[:8]}", pipeline.source.tables, "retire"):
+            for identifier in gone:
+                drop(catalog, identifier)
+            drop(catalog, gate.identifier)  # last: it is what keeps others away
+    if not dry_run:
+        _drop_namespace(catalog, pipeline.control_namespace)
+        if purge:
+            _drop_namespace(catalog, pipeline.namespace)
+    return Retired(_names(gone), () if purge else _names(lake))
 
 
-def _listing(pipeline: PipelineConfig, name: str) -> PipelineConfig:
-    """The pipeline as it was while it listed the table; its file may no longer do so."""
-    if name in pipeline.source.tables:
-        return pipeline
-    tables = (*pipeline.source.tables, name)
-    source = pipeline.source.model_copy(update={"tables": tables})
+def refuse_while_swept(catalog: Catalog, pipeline: PipelineConfig, settings: GateConfig) -> None:
+    """Raise before anything is taken away from under a sweep."""
+    states = Gate(catalog, pipeline, settings).states(pipeline.source.tables)
+    swept = [name for name, gate in states.items() if gate.state is GateState.SWEEPING]
+    if swept:
+        raise HeldError(
+            "gate.sweeping",
+            f"{', '.join(swept)} is being swept by run {states[swept[0]].run}",
+            hint="wait for that sweep, or give it up: `tidegate gate open --abandon`",
+        )
+
+
+def _control(catalog: Catalog, pipeline: PipelineConfig) -> list[tuple[str, str]]:
+    """What Tidegate made for itself, in the order in which it goes."""
+    return [
+        ChangeLog(catalog, pipeline).identifier,
+        SchemaHistory(catalog, pipeline).identifier,
+        Reports(catalog, pipeline).identifier,
+        GateJournal(catalog, pipeline).identifier,
+    ]
+
+
+def _there(catalog: Catalog, identifiers: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    return [identifier for identifier in identifiers if load(catalog, identifier) is not None]
+
+
+def _names(identifiers: list[tuple[str, str]]) -> tuple[str, ...]:
+    return tuple(".".join(identifier) for identifier in identifiers)
+
+
+def _listing(pipeline: PipelineConfig, tables: tuple[str, ...]) -> PipelineConfig:
+    """The pipeline as it was while it listed ``tables``: the gate knows no others."""
+    source = pipeline.source.model_copy(update={"tables": (*pipeline.source.tables, *tables)})
     return pipeline.model_copy(update={"source": source})
-
-
-def _lake_table(catalog: Catalog, identifier: tuple[str, str], purge: bool) -> Retired:
-    name = ".".join(identifier)
-    if load(catalog, identifier) is None:
-        return Retired()
-    if not purge:
-        return Retired(kept=(name,))
-    drop(catalog, identifier)
-    return Retired(dropped=(name,))
 
 
 def _drop_namespace(catalog: Catalog, namespace: str) -> None:

@@ -13,7 +13,7 @@ from tidegate.errors import HeldError
 from tidegate.lake.change_log import ChangeLog
 from tidegate.lake.gate import Gate, GateState
 from tidegate.lake.reports import Reports
-from tidegate.lake.retire import remove_table, retire
+from tidegate.lake.retire import forget_removed, retire
 from tidegate.names import TableId
 
 ORDERS = TableId("public", "orders")
@@ -38,7 +38,16 @@ def test_retiring_keeps_the_lake_tables(
     assert not catalog.namespace_exists("tidegate_shop")
     assert catalog.table_exists(("shop", "orders"))
     again = retire(catalog, deployed, platform.gate)
-    assert again.dropped == ("tidegate_shop.gate_journal",)
+    assert again.dropped == ()
+
+
+def test_a_dry_run_names_what_would_go_and_drops_nothing(
+    catalog: Catalog, deployed: PipelineConfig, platform: PlatformConfig
+) -> None:
+    planned = retire(catalog, deployed, platform.gate, purge=True, dry_run=True)
+    assert set(planned.dropped) > {"shop.orders", "tidegate_shop.change_log"}
+    assert all(catalog.table_exists(tuple(name.split("."))) for name in planned.dropped)
+    assert retire(catalog, deployed, platform.gate, purge=True) == planned
 
 
 def test_retiring_with_purge_leaves_nothing(
@@ -61,21 +70,17 @@ def test_retiring_refuses_while_a_sweep_is_open_or_a_writer_runs(
         retire(catalog, deployed, quick)
 
 
-def test_a_removed_table_loses_its_gate_and_keeps_its_data(
+def test_a_table_that_the_file_no_longer_lists_loses_its_gate_and_keeps_its_data(
     catalog: Catalog, deployed: PipelineConfig, platform: PlatformConfig
 ) -> None:
     gate = Gate(catalog, deployed, platform.gate)
     gate.begin_sweep("r1", [ORDERS], "me")
-    result = remove_table(catalog, deployed, platform.gate, ORDERS, actor="me")
-    assert result.kept == ("shop.orders",)
-    assert gate.states()[str(ORDERS)].state is GateState.OPEN
-
-
-def test_a_table_that_the_file_no_longer_lists_can_be_purged(
-    catalog: Catalog, deployed: PipelineConfig, platform: PlatformConfig
-) -> None:
+    gate.hold(["public.customers"], "a look", "me")
     source = deployed.source.model_copy(update={"tables": ("public.customers",)})
     edited = deployed.model_copy(update={"source": source})
-    result = remove_table(catalog, edited, platform.gate, ORDERS, actor="me", purge=True)
-    assert result.dropped == ("shop.orders",)
-    assert not catalog.table_exists(("shop", "orders"))
+    assert forget_removed(catalog, edited, platform.gate, actor="me") == (str(ORDERS),)
+    states = gate.states()
+    assert states[str(ORDERS)].state is GateState.OPEN
+    assert states["public.customers"].state is GateState.HELD
+    assert catalog.table_exists(("shop", "orders"))
+    assert forget_removed(catalog, edited, platform.gate, actor="me") == ()

@@ -7,11 +7,11 @@ import pytest
 from tests.support.postgres import SourceDatabase
 from tidegate import faults
 from tidegate.config.platform import PlatformConfig, TransportMode
-from tidegate.errors import ConfigError, FatalError
+from tidegate.errors import ConfigError, FatalError, HeldError
 from tidegate.jobs.capture import run_capture
 from tidegate.jobs.deploy import deploy, undeploy
 from tidegate.lake.catalog import open_catalog
-from tidegate.lake.change_log import ChangeLog
+from tidegate.lake.gate import Gate
 
 pytestmark = pytest.mark.postgres
 
@@ -78,9 +78,48 @@ def test_undeploy_removes_everything_it_made(db: SourceDatabase, platform: Platf
     assert undeploy(pipeline, platform).actions == planned.actions
     assert not published(db)
     assert not slots(db)
-    assert not ChangeLog(open_catalog(platform, pipeline), pipeline).exists()
+    assert open_catalog(platform, pipeline).list_namespaces() == []  # nothing of ours is left
     assert undeploy(pipeline, platform).actions == ()
     assert deploy(pipeline, platform).status == "deployed"
+
+
+def test_killed_undeploy_is_finished_by_the_next(
+    db: SourceDatabase, platform: PlatformConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipeline = db.pipeline("public.items")
+    deploy(pipeline, platform)
+    monkeypatch.setattr(faults, "_hits", {})
+    monkeypatch.setenv("TIDEGATE_FAULT", "undeploy.after_source@raise")
+    with pytest.raises(faults.Fault):
+        undeploy(pipeline, platform)
+    monkeypatch.delenv("TIDEGATE_FAULT")
+    assert not slots(db)
+    assert undeploy(pipeline, platform).status == "removed"
+    assert open_catalog(platform, pipeline).list_namespaces() == []
+    assert deploy(pipeline, platform).status == "deployed"
+
+
+def test_undeploy_is_refused_under_a_sweep(db: SourceDatabase, platform: PlatformConfig) -> None:
+    pipeline = db.pipeline("public.items")
+    deploy(pipeline, platform)
+    gate = Gate(open_catalog(platform, pipeline), pipeline, platform.gate)
+    gate.begin_sweep("r1", ["public.items"], "test")
+    with pytest.raises(HeldError) as caught:
+        undeploy(pipeline, platform)
+    assert caught.value.code == "gate.sweeping"
+    assert slots(db)
+    gate.abandon("r1", "test", "given up")
+    assert undeploy(pipeline, platform).status == "removed"
+
+
+def test_a_table_taken_out_of_the_file_is_not_held_any_more(
+    db: SourceDatabase, platform: PlatformConfig
+) -> None:
+    both = db.pipeline("public.items", "public.more")
+    deploy(both, platform)
+    Gate(open_catalog(platform, both), both, platform.gate).hold(["public.more"], "a look", "me")
+    result = deploy(db.pipeline("public.items"), platform)
+    assert "gate of public.more cleared: it left the pipeline" in result.actions
 
 
 def test_publication_of_the_user_is_used_and_never_dropped(

@@ -15,7 +15,7 @@ import pytest
 
 from tests.support.stack import Stack
 from tidegate import faults
-from tidegate.jobs.sweep import abandon_sweep
+from tidegate.jobs.abandon import abandon_sweep
 from tidegate.lake import positions
 from tidegate.lake.gate import GateState
 

@@ -21,6 +21,8 @@ def sweep_arguments(params: Mapping[str, Any]) -> list[str]:
         arguments.append("--dry-run")
     if not params["resume"]:
         arguments.append("--fresh")
+    # One word each: an answer may begin with a dash.
+    arguments += [f"--{name}={params[name]}" for name in ("where", "reason") if params[name]]
     return arguments
 
 
@@ -36,6 +38,13 @@ def sweep_params(tables: list[str]) -> dict[str, Param]:
             examples=tables,  # what makes the form a multi-select
             minItems=1,
             uniqueItems=True,
+        ),
+        "where": Param(
+            "",
+            type="string",
+            title="Key range",
+            description="Only these keys, as `id >= 100 and id < 200`; for exactly one table with"
+            " one key column. Empty: the whole table.",
         ),
         "dry_run": Param(
             False,
@@ -53,7 +62,7 @@ def sweep_params(tables: list[str]) -> dict[str, Param]:
             "",
             type="string",
             title="Reason",
-            description="For those who look at this run later.",
+            description="Goes to the gate's timeline, for those who look at it later.",
         ),
     }
 

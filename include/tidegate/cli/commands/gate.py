@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
 from tidegate.cli import render
-from tidegate.cli.invocation import actor, invocation
+from tidegate.cli.invocation import Invocation, actor, invocation
 from tidegate.cli.options import AsJson, Debug, PipelineFile, PlatformFile, Reason, Tables
 
 app = typer.Typer(help="Show, hold and open the gates of tables.", no_args_is_help=True)
@@ -59,7 +60,7 @@ def open_gate(
     reason: Reason = "opened by hand",
     abandon: Annotated[
         bool,
-        typer.Option("--abandon", help="Also end a sweep that nobody runs any more."),
+        typer.Option("--abandon", help="Also give up a sweep in progress and drop its branch."),
     ] = False,
     as_json: AsJson = False,
     debug: Debug = False,
@@ -72,4 +73,21 @@ def open_gate(
         result = gates.open_gates(
             call.pipeline, call.platform, tables, reason=reason, actor=actor(), abandon=abandon
         )
+        if abandon:
+            _drop_branches(call, tables)
         call.finish(result, render.gates)
+
+
+def _drop_branches(call: Invocation, tables: Sequence[str] | None) -> None:
+    """What given-up sweeps have written; Spark starts only if there is any."""
+    from tidegate.jobs.abandon import drop_left_branches, left_branches
+
+    left = left_branches(call.pipeline, call.platform, tables=tables)
+    if not left:
+        return
+    names = ", ".join(f"{branch} of {table}" for table, own in left.items() for branch in own)
+    call.output.note(f"the gate is open; dropping {names}")
+    from tidegate.cli.spark import spark
+
+    with spark(call, "abandon") as session:
+        drop_left_branches(session, call.pipeline, call.platform, tables=list(left))

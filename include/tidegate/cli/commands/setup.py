@@ -76,7 +76,8 @@ def undeploy(
     with invocation("undeploy", pipeline, platform_config, as_json, debug) as call:
         if not dry_run:
             also = " and all its lake tables" if purge else ""
-            question = f"Remove slot, publication and change log of {call.pipeline.pipeline_id}"
+            what = "slot, publication, change log and control tables"
+            question = f"Remove {what} of {call.pipeline.pipeline_id}"
             call.confirm(f"{question}{also}?", yes=yes)
         from tidegate.jobs.deploy import undeploy as undeploy_pipeline
 

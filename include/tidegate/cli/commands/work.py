@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from tidegate.cli import render
-from tidegate.cli.invocation import invocation, run_id
-from tidegate.cli.options import AsJson, Debug, DryRun, PipelineFile, PlatformFile, Tables
+from tidegate.cli.invocation import actor, invocation, run_id
+from tidegate.cli.options import AsJson, Debug, DryRun, PipelineFile, PlatformFile, Reason, Tables
 from tidegate.cli.progress import ProgressView
 
 
@@ -86,6 +86,7 @@ def sweep(
         bool, typer.Option("--fresh", help="Do not resume what a killed sweep has left.")
     ] = False,
     dry_run: DryRun = False,
+    reason: Reason = "swept by hand",
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
@@ -106,6 +107,8 @@ def sweep(
                 run=run_id("sweep"),
                 dry_run=dry_run,
                 resume=not fresh,
+                actor=actor(),
+                reason=reason,
                 progress=progress,
             )
         call.finish(result, render.tables, failed=render.any_failed(result))
