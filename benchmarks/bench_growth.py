@@ -84,7 +84,8 @@ def scans(at: Stage, spark: Any) -> tuple[float, float, float]:
         tables = ["public.small"]
         run_apply(spark, at.pipeline, at.platform, run=f"scan_{number}", tables=tables)
     before = scan(spark, "lake.bench.small")
-    run_maintain(spark, at.pipeline, at.platform, tables=["public.small"], force=True)
+    kept = run_maintain(spark, at.pipeline, at.platform, tables=["public.small"], force=True)
+    assert not kept.failed, kept
     after = scan(spark, "lake.bench.small")
     spark.sql(
         "CREATE TABLE lake.bench.fresh USING iceberg AS SELECT * FROM lake.bench.small ORDER BY id"

@@ -68,7 +68,8 @@ spark:
     spark.driver.bindAddress: 127.0.0.1
     spark.sql.shuffle.partitions: "4"
     # Applications of half a minute: do not compile for hours.
-    spark.driver.defaultJavaOptions: -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
+    spark.driver.defaultJavaOptions: >-
+      -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-DontCompileHugeMethods
 
 sweep:
   chunk_rows: 20000

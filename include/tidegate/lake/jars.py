@@ -1,4 +1,4 @@
-"""The one place with Maven coordinates: what ``spark.jars.packages`` is made of."""
+"""What a JVM of ours is started with: Maven coordinates (the one place) and options."""
 
 from __future__ import annotations
 
@@ -16,6 +16,10 @@ JARS: Final[tuple[str, ...]] = (
     "org.xerial:sqlite-jdbc:3.50.3.0",
     "org.postgresql:postgresql:42.7.8",
 )
+
+JVM_OPTIONS: Final = "-XX:-DontCompileHugeMethods"
+"""The casts of a table are one long generated method. Beyond 8,000 bytes of bytecode, a dozen
+columns, HotSpot would leave it to the interpreter: half the speed (*measured*)."""
 
 AWS_BUNDLE: Final = f"org.apache.iceberg:iceberg-aws-bundle:{ICEBERG_VERSION}"
 

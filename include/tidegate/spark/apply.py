@@ -9,13 +9,16 @@ whole batches only (I5).
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
+from pyiceberg.table.snapshots import Operation
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -23,7 +26,10 @@ from pyspark.sql import functions as F
 from tidegate import faults
 from tidegate.config.pipeline import LakeTarget
 from tidegate.errors import FatalError, HeldError, TidegateError
+from tidegate.lake import commits
 from tidegate.lake.catalog import load
+from tidegate.lake.key_ceiling import Ceiling, key_ceiling
+from tidegate.lake.positions import ancestors, summary
 from tidegate.lake.schema_history import SchemaHistory
 from tidegate.lake.tables import evolution, evolution_sql, qualified
 from tidegate.names import (
@@ -100,8 +106,10 @@ def apply_range(
         RUN_PROPERTY: context.run,
         STEP_PROPERTY: STEP,
     }
+    start = base if branch is None else commits.head_id(table, branch)
+    ceiling = partial(key_ceiling, table, start) if start is not None else lambda _: None
     try:
-        adjusted = _write(session, context, target, span, found, schemas, work, stamp)
+        adjusted = _write(session, context, target, span, found, schemas, work, stamp, ceiling)
     except TidegateError:
         if branch is None:
             publish.drop_branch(session, target, work)  # a held table must not keep it for long
@@ -112,11 +120,12 @@ def apply_range(
             raise _moved(target) from error
         raise
     table = _reload(context.catalog, target)
-    facts = verify_stamp(table, work, stamp)
+    verify_stamp(table, work, stamp)
+    counts = _counts(table, work, start)
     faults.point("apply.after_commit")
     if branch is None:
         table = _publish(session, context, target, work, stamp)
-    return _outcome(table, branch, facts, found, adjusted, began)
+    return _outcome(table, branch, counts, found, adjusted, began)
 
 
 def _write(
@@ -128,6 +137,7 @@ def _write(
     schemas: list[tuple[TableSchema, SchemaShare]],
     branch: str,
     stamp: dict[str, str],
+    ceiling: Callable[[str], Ceiling | None],
 ) -> dict[str, int]:
     """Write to the branch; how many values of which columns a policy adjusted."""
 
@@ -150,6 +160,7 @@ def _write(
         branch=branch,
         stamp=stamp,
         before_write=before_write,
+        ceiling=ceiling,
     )
     write(batch)
     return batch.adjusted
@@ -269,10 +280,24 @@ def _reload(catalog: Catalog, target: LakeTarget) -> Table:
     return table
 
 
+def _counts(table: Table, ref: str, start: int | None) -> Counter[str]:
+    """Rows inserted, updated and deleted by the statements after ``start``."""
+    total: Counter[str] = Counter()
+    for snapshot in ancestors(table.metadata, ref):
+        if snapshot.snapshot_id == start:
+            break
+        facts = summary(snapshot)
+        merged = {key: int(value) for key, value in facts.items() if key.startswith(_MERGED)}
+        total.update({key.removeprefix(_MERGED): count for key, count in merged.items()})
+        if not merged and snapshot.summary and snapshot.summary.operation is Operation.APPEND:
+            total["inserted"] += int(facts.get("added-records", 0))
+    return total
+
+
 def _outcome(
     table: Table,
     ref: str | None,
-    facts: dict[str, str],
+    counts: Counter[str],
     found: Survey,
     adjusted: dict[str, int],
     began: float,
@@ -280,15 +305,11 @@ def _outcome(
     snapshot = table.metadata.snapshot_by_name(ref or "main")
     if snapshot is None:
         raise FatalError("lake.snapshot_missing", "no snapshot", hint="sweep the table again")
-    merged = {
-        key.removeprefix(_MERGED): value for key, value in facts.items() if key.startswith(_MERGED)
-    }
-    appended = 0 if merged else int(facts.get("added-records", 0))
     return Outcome(
         snapshot_id=snapshot.snapshot_id,
-        inserted=int(merged.get("inserted", appended)),
-        updated=int(merged.get("updated", 0)),
-        deleted=int(merged.get("deleted", 0)),
+        inserted=counts["inserted"],
+        updated=counts["updated"],
+        deleted=counts["deleted"],
         truncated=bool(found.truncates),
         seconds=time.monotonic() - began,
         adjusted=adjusted,

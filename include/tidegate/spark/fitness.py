@@ -28,6 +28,8 @@ class Fitness:
     gone: int
     needs: int
     """Rows with gaps that only the lake can fill."""
+    fresh: int = 0
+    """Rows under keys that the lake cannot have."""
     bounds: tuple[Bound, ...] = ()
     adjusted: dict[str, int] = field(default_factory=dict)
     """Per column: values that a policy adjusted (I6)."""
@@ -38,7 +40,13 @@ def needs(gaps: Sequence[int]) -> Expr:
     return reduce(Expr.__or__, (F.col(f"n{i}") for i in gaps), F.lit(False))
 
 
-def examine(rows: DataFrame, shape: LakeShape, gaps: Sequence[int], table: str) -> Fitness:
+def examine(
+    rows: DataFrame,
+    shape: LakeShape,
+    gaps: Sequence[int],
+    table: str,
+    fresh: Expr | None = None,
+) -> Fitness:
     """Read ``rows`` (cached: this is the pass that fills the cache) and raise if they are unfit."""
     twin = F.col("twin") if "twin" in rows.columns else F.lit(False)
     no_key = reduce(Expr.__or__, (F.col(key).isNull() for key in shape.keys), F.lit(False))
@@ -47,6 +55,7 @@ def examine(rows: DataFrame, shape: LakeShape, gaps: Sequence[int], table: str) 
         F.count("*").alias("rows"),
         F.count_if(gone).alias("gone"),
         F.count_if(needs(gaps)).alias("needs"),
+        F.count_if(F.lit(False) if fresh is None else fresh).alias("fresh"),
         F.coalesce(F.bool_or(twin), F.lit(False)).alias("twins"),
         F.coalesce(F.bool_or(no_key), F.lit(False)).alias("no_key"),
         *(F.bit_or(f"bad{word}").alias(f"bad{word}") for word in shape.words),
@@ -68,6 +77,7 @@ def examine(rows: DataFrame, shape: LakeShape, gaps: Sequence[int], table: str) 
         rows=found.rows,
         gone=found.gone,
         needs=found.needs,
+        fresh=found.fresh,
         bounds=bounds(rows, shape, found),
         adjusted=_count(rows, shape, adjusted, "adj") if adjusted else {},
     )

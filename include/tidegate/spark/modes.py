@@ -13,12 +13,14 @@ from functools import cached_property
 from typing import Any, Final
 
 from pyspark import StorageLevel
+from pyspark.sql import Column as Expr
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tidegate.config.pipeline import LakeTarget
 from tidegate.config.sinks import WriteMode
 from tidegate.envelope.change import Op
+from tidegate.lake.key_ceiling import Ceiling
 from tidegate.names import POSITION_PROPERTY, STEP_PROPERTY
 from tidegate.schema.table import TableSchema
 from tidegate.spark import publish
@@ -26,6 +28,7 @@ from tidegate.spark.base import check_all_found, fill_from_lake
 from tidegate.spark.bounds import Bound
 from tidegate.spark.duplicates import settle_duplicates
 from tidegate.spark.fitness import Fitness, examine, needs
+from tidegate.spark.fresh import FRESH_ROWS, is_fresh, new_rows
 from tidegate.spark.gaps import fill_gaps
 from tidegate.spark.merge import (
     SOURCE_VIEW,
@@ -36,12 +39,13 @@ from tidegate.spark.merge import (
     soft_delete_sql,
     upsert_sql,
 )
-from tidegate.spark.resolve import last_per_key, last_with_image, versions
+from tidegate.spark.resolve import last_per_key, last_typed, last_with_image, versions
 from tidegate.spark.stamp import stamped
 from tidegate.spark.survey import SchemaShare, Survey
 from tidegate.spark.typed import LakeShape, typed
+from tidegate.spark.write_options import write_options
 
-PARTIAL_STEP: Final = "truncate"
+PARTIAL_STEP: Final = "part"
 """Step of a snapshot that is followed by more of the same batch."""
 
 
@@ -60,6 +64,8 @@ class Batch:
     stamp: dict[str, str]
     before_write: Callable[[], None]
     """Called right before the first statement that writes."""
+    ceiling: Callable[[str], Ceiling | None] = lambda _: None
+    """The highest value the branch may hold in a column."""
     adjusted: dict[str, int] = field(default_factory=dict)
     _caches: list[DataFrame] = field(default_factory=list)
 
@@ -86,11 +92,13 @@ class Batch:
         return fill_gaps(rows, self.shape, self.gaps) if self.gaps else rows
 
     @contextmanager
-    def fit(self, rows: DataFrame) -> Iterator[tuple[DataFrame, Fitness]]:
+    def fit(
+        self, rows: DataFrame, fresh: Expr | None = None
+    ) -> Iterator[tuple[DataFrame, Fitness]]:
         """``rows`` cached, examined and without gaps, for the length of the block."""
         try:
             cached = self._cache(rows)
-            fitness = examine(cached, self.shape, self.gaps, self.target.source)
+            fitness = examine(cached, self.shape, self.gaps, self.target.source, fresh)
             for name, count in fitness.adjusted.items():
                 self.adjusted[name] = self.adjusted.get(name, 0) + count
             yield cached, fitness
@@ -126,6 +134,12 @@ class Batch:
         finally:
             self.session.catalog.dropTempView(SOURCE_VIEW)
 
+    def append(self, rows: DataFrame, *, in_key_order: bool = False) -> None:
+        """The last statement of a batch; ``rows`` have the lake's columns."""
+        options = write_options(self.target, in_key_order=in_key_order)
+        with stamped(self.session, self.stamp):
+            rows.writeTo(self.ref).options(**options).append()
+
     def stamp_only(self) -> None:
         """An empty commit with the position."""
         publish.stamp(self.session, self.target, branch=self.branch, properties=self.stamp)
@@ -153,16 +167,41 @@ def _upsert(batch: Batch) -> None:
     log, truncates = batch.log, batch.found.truncates
     if truncates:
         log = log.where(F.col("position") > truncates[-1][0])
-    rows = last_per_key(batch.halves(log), batch.shape)
-    with batch.fit(rows.drop("seq", "tx", "cts", "eid", "act")) as (cached, fitness):
+    rows = _last(batch, log)
+    fresh = is_fresh(_ceiling(batch))
+    with batch.fit(rows.drop("seq", "tx", "cts", "eid", "act"), fresh) as (cached, fitness):
         batch.before_write()
         if truncates:
             # Drops whole files and reads nothing; readers see it together with what follows (I5).
             batch.run(f"DELETE FROM {batch.ref}", last=False)
-        if fitness.rows:
-            batch.merge(upsert_sql, batch.without_gaps(cached, fitness), fitness)
-        else:
+        if not fitness.rows:
             batch.stamp_only()
+            return
+        whole = batch.without_gaps(cached, fitness)
+        if fitness.fresh < FRESH_ROWS:
+            batch.merge(upsert_sql, whole, fitness)
+            return
+        if fitness.fresh < fitness.rows:
+            batch.merge(upsert_sql, whole.where(~fresh), fitness, last=False)
+        # Finding the last change of every key has sorted them.
+        ordered = batch.shape.key == batch.shape.key[:1]
+        batch.append(new_rows(whole.where(fresh), batch.shape), in_key_order=ordered)
+
+
+def _last(batch: Batch, log: DataFrame) -> DataFrame:
+    """The state each key is left in."""
+    schema, share = batch.schemas[0]
+    if len(batch.schemas) == 1 and not batch.gaps and not share.images:
+        return last_typed(log, batch.shape, schema, share)
+    return last_per_key(batch.halves(log), batch.shape)
+
+
+def _ceiling(batch: Batch) -> Ceiling | None:
+    if batch.found.rows < FRESH_ROWS:
+        return None
+    if batch.found.truncates:
+        return Ceiling(None)
+    return batch.ceiling(batch.shape.names[batch.shape.key[0]])
 
 
 def _soft_delete(batch: Batch) -> None:
@@ -256,9 +295,7 @@ def _append(batch: Batch) -> None:
             F.col("event").alias("_cdc_event_id"),
         )
         batch.before_write()
-        everything = named.unionByName(_truncate_rows(batch), allowMissingColumns=True)
-        with stamped(batch.session, batch.stamp):
-            everything.writeTo(batch.ref).append()
+        batch.append(named.unionByName(_truncate_rows(batch), allowMissingColumns=True))
 
 
 def _truncate_rows(batch: Batch) -> DataFrame:

@@ -6,7 +6,9 @@ from pyspark.sql import Column as Expr
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from tidegate.spark.typed import PUTS, LakeShape
+from tidegate.schema.table import TableSchema
+from tidegate.spark.survey import SchemaShare
+from tidegate.spark.typed import PUTS, LakeShape, cast_values, cells_of, keyed
 
 
 def last_per_key(halves: DataFrame, shape: LakeShape) -> DataFrame:
@@ -14,6 +16,16 @@ def last_per_key(halves: DataFrame, shape: LakeShape) -> DataFrame:
     newest = Window.partitionBy(*shape.keys).orderBy(F.desc("pos"), F.desc("seq"))
     last = halves.withColumn("nth", F.row_number().over(newest)).where("nth = 1").drop("nth")
     return last.withColumn("gone", _is_gone("act"))
+
+
+def last_typed(
+    log: DataFrame, shape: LakeShape, schema: TableSchema, share: SchemaShare
+) -> DataFrame:
+    """:func:`last_per_key` of a batch of one schema without gaps and old rows: values that a later
+    change replaces are never parsed."""
+    cells = cells_of(shape, schema, share)
+    halves = keyed(log, shape, schema, cells, images=False)
+    return cast_values(last_per_key(halves, shape), shape, cells, gaps=())
 
 
 def last_with_image(halves: DataFrame, shape: LakeShape) -> DataFrame:

@@ -20,7 +20,7 @@ from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.errors import SetupError
 from tidegate.lake.catalog import spark_catalog_conf
-from tidegate.lake.jars import jars
+from tidegate.lake.jars import JVM_OPTIONS, jars
 from tidegate.names import CATALOG
 
 EXTENSIONS: Final = "spark.sql.extensions"
@@ -48,6 +48,10 @@ _DEFAULTS: Final[dict[str, str]] = {
     "spark.scheduler.mode": "FAIR",  # tables side by side share the executors
     "spark.driver.host": "127.0.0.1",
     "spark.sql.catalogImplementation": "in-memory",
+    # A batch is cached for seconds; compressing it took longer than it saved (*measured*).
+    "spark.sql.inMemoryColumnarStorage.compressed": "false",
+    "spark.driver.defaultJavaOptions": JVM_OPTIONS,
+    "spark.executor.defaultJavaOptions": JVM_OPTIONS,
 }
 
 _QUOTING_LOGGERS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")

@@ -5,8 +5,9 @@ One pass over the log serves all tables of a run; tables without rows cost nothi
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
@@ -38,7 +39,7 @@ class SchemaShare:
 
     schema_id: str
     rows: int
-    first: str  # place
+    first: str = ""  # place; known where a range has several schemas
     unchanged: frozenset[int] = frozenset()
     """Slots that at least one row did not send."""
     gaps: frozenset[int] = frozenset()
@@ -73,6 +74,23 @@ def survey(session: SparkSession, pin: LogPin, ranges: Mapping[str, LogRange]) -
     """The surveys of all tables in ``ranges``; a table without rows is absent."""
     if not ranges:
         return {}
+    rows = _within(session, pin, ranges)
+    # Counts and flags only, which Spark aggregates in compiled code; most batches need no more.
+    counted = rows.groupBy("table", "schema_id").agg(
+        F.count("*").alias("rows"),
+        F.max(F.col("before").isNotNull()).alias("images"),
+        F.max(F.coalesce(F.size("unchanged") > 0, F.lit(False))).alias("holes"),
+        F.max(F.col("op") == Op.TRUNCATE).alias("cleared"),
+    )
+    found = counted.collect()
+    schemas = Counter(row.table for row in found)
+    special = {row.table for row in found if row.holes or row.cleared or schemas[row.table] > 1}
+    details = _details(rows.where(F.col("table").isin(list(special)))) if special else {}
+    return _gather(found, details)
+
+
+def _within(session: SparkSession, pin: LogPin, ranges: Mapping[str, LogRange]) -> DataFrame:
+    """Row changes and truncates of the tables, each in its own range."""
     some = next(iter(ranges.values()))
     lowest = min(entry.after.place for entry in ranges.values())
     highest = max(entry.until.place for entry in ranges.values())
@@ -83,48 +101,52 @@ def survey(session: SparkSession, pin: LogPin, ranges: Mapping[str, LogRange]) -
         & F.col("table").isin(list(ranges))
         & F.col("op").isin([Op.CREATE, Op.UPDATE, Op.DELETE, Op.TRUNCATE, Op.READ])
     )
+    if len({(entry.after.place, entry.until.place) for entry in ranges.values()}) == 1:
+        return rows
     bounds = session.createDataFrame(
         [(table, entry.after.place, entry.until.place) for table, entry in ranges.items()],
         "own_table string, after_place string, until_place string",
     )
-    within = (F.col("position") > F.col("after_place")) & (
+    inside = (F.col("position") > F.col("after_place")) & (
         F.col("position") <= F.col("until_place")
     )
+    return rows.join(F.broadcast(bounds), (F.col("table") == F.col("own_table")) & inside)
+
+
+def _details(rows: DataFrame) -> dict[tuple[str, str], Row]:
+    """Order of schemas, slots that were not sent and places of truncates."""
     not_supplied = F.when(F.col("before").isNull(), F.col("unchanged"))
     place = F.struct("position", F.unix_micros("commit_ts").alias("committed"))
-    joined = rows.join(F.broadcast(bounds), (F.col("table") == F.col("own_table")) & within)
-    found = joined.groupBy("table", "schema_id").agg(
-        F.count("*").alias("rows"),
+    found = rows.groupBy("table", "schema_id").agg(
         F.min("position").alias("first"),
         F.array_distinct(F.flatten(F.collect_set("unchanged"))).alias("unchanged"),
         F.array_distinct(F.flatten(F.collect_set(not_supplied))).alias("gaps"),
-        F.bool_or(F.col("before").isNotNull()).alias("images"),
         F.collect_list(F.when(F.col("op") == Op.TRUNCATE, place)).alias("truncates"),
     )
-    return _gather(found.collect())
+    return {(row.table, row.schema_id): row for row in found.collect()}
 
 
-def _gather(rows: list[Row]) -> dict[str, Survey]:
+def _gather(found: list[Row], details: dict[tuple[str, str], Row]) -> dict[str, Survey]:
     shares: dict[str, list[SchemaShare]] = {}
     truncates: dict[str, list[tuple[str, int | None]]] = {}
-    for row in rows:
-        shares.setdefault(row.table, []).append(
-            SchemaShare(
-                row.schema_id,
-                row.rows,
-                row["first"],
-                frozenset(row.unchanged or ()),
-                frozenset(row.gaps or ()),
-                row.images,
+    for row in found:
+        known = details.get((row.table, row.schema_id))
+        share = SchemaShare(row.schema_id, row.rows, images=row.images)
+        if known is not None:
+            share = replace(
+                share,
+                first=known["first"],
+                unchanged=frozenset(known.unchanged),
+                gaps=frozenset(known.gaps),
             )
-        )
-        truncates.setdefault(row.table, []).extend(
-            (place.position, place.committed) for place in row.truncates
-        )
+            truncates.setdefault(row.table, []).extend(
+                (place.position, place.committed) for place in known.truncates
+            )
+        shares.setdefault(row.table, []).append(share)
     return {
         table: Survey(
-            tuple(sorted(found, key=lambda share: share.first)),
-            tuple(sorted(truncates[table], key=lambda entry: entry[0])),
+            tuple(sorted(own, key=lambda share: share.first)),
+            tuple(sorted(truncates.get(table, ()), key=lambda entry: entry[0])),
         )
-        for table, found in shares.items()
+        for table, own in shares.items()
     }

@@ -19,17 +19,12 @@ from tidegate.schema.table import TableSchema
 from tidegate.spark import publish
 from tidegate.spark.sweep_read import Seen, check_exact, read_chunks
 from tidegate.spark.sweep_state import PLAN_PROPERTY, ChunkNote, ChunkPlan
+from tidegate.spark.write_options import write_options
 
 _LOG = log.get(__name__)
 
 ROUNDS_PER_COMMIT: Final = 2
 """Chunks per connection in one commit: fewer commits read faster, more lose less when killed."""
-
-
-LEVEL_PROPERTY: Final = "write.parquet.compression-level"
-FAST_LEVEL: Final = "1"
-"""Zstandard's level 3, Iceberg's default, costs a fifth of the whole sweep for a few per cent of
-size; compaction rewrites at the table's own level."""
 
 
 class RowShape(Protocol):
@@ -104,19 +99,10 @@ class BranchWrite:
                 **note.properties(self.run, self.cut.position, self.schema.schema_id),
                 **extra,
             },
-            options=self._options(plan),
+            # Chunks by key range are in key order between files; sorting each would cost a quarter.
+            options=write_options(self.target, in_key_order=plan.by_key),
         )
         return read.seen(), written.rows
-
-    def _options(self, plan: ChunkPlan) -> dict[str, str]:
-        """Chunks by key range are in key order between files already, which is what merges prune
-        by; a sort of every chunk would cost a quarter of the speed. All else follows the table."""
-        options = {}
-        if LEVEL_PROPERTY not in self.target.properties:
-            options["compression-level"] = FAST_LEVEL
-        if plan.by_key and not (self.target.partition_by or self.target.sort_by):
-            options["use-table-distribution-and-ordering"] = "false"
-        return options
 
     def _report(self, note: ChunkNote, rows: int, own_rows: int, seconds: float) -> None:
         rate = own_rows / seconds if seconds > 0 else 0.0

@@ -37,6 +37,8 @@ BITS: Final = 32
 """Columns per bit set; a bigint would hold 63, a round number reads better."""
 PUTS: Final = ("c", "u", "i")
 _FAILED, _ADJUSTED = 0, 1
+_RAW: Final = ("op", "key", "before", "after", "unchanged")
+"""Of the log, until values are cast."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +88,8 @@ def typed(
     images = any(share.images for _, share in schemas)
     parts = []
     for schema, share in schemas:
-        slots = {column.name: slot for slot, column in enumerate(schema.columns)}
-        cells = [_cell(schema, slots.get(name), share, old_rows) for name in shape.names]
-        parts.append(_halves(_cast_rows(log, shape, schema, cells, gaps, images), shape))
+        cells = cells_of(shape, schema, share, old_rows)
+        parts.append(cast_values(keyed(log, shape, schema, cells, images), shape, cells, gaps))
     return reduce(DataFrame.unionByName, parts)
 
 
@@ -98,63 +99,85 @@ def fingerprint(slots: Expr) -> Expr:
     return F.when(slots.isNotNull(), F.xxhash64(marked))
 
 
-def _cast_rows(
+def keyed(
     log: DataFrame,
     shape: LakeShape,
     schema: TableSchema,
-    cells: Sequence[_Cell | None],
-    gaps: Sequence[int],
+    cells: Sequence[Cell | None],
     images: bool,
 ) -> DataFrame:
+    """Halves whose keys are typed, and whose values are still text: see :func:`cast_values`."""
     rows = log.where((F.col("schema_id") == schema.schema_id) & (F.col("op") != Op.TRUNCATE))
-    results = [None if cell is None else cast(cell.column, cell.text) for cell in cells]
-    keys = [
+    old = [
         cast(column, F.col("key").getItem(place)) for place, column in enumerate(schema.key_columns)
     ]
-    key_types = [shape.types[i] for i in shape.key]
-    exprs = [
+    changes = rows.select(
         F.col("position").alias("pos"),
         F.col("tx_id").alias("tx"),
         F.col("commit_ts").alias("cts"),
         F.col("event_id").alias("eid"),
-        F.col("op"),
         *(
-            key.value.cast(type_).alias(f"k{i}")
-            for i, (key, type_) in enumerate(zip(keys, key_types, strict=True))
+            key.value.cast(shape.types[place]).alias(f"k{i}")
+            for i, (key, place) in enumerate(zip(old, shape.key, strict=True))
         ),
+        *(_value(cells[place], shape.types[place]).alias(f"v{place}") for place in shape.key),
+        *(_fingerprints(schema) if images else ()),
+        *_RAW,
+    )
+    return _halves(changes, shape)
+
+
+def cast_values(
+    halves: DataFrame, shape: LakeShape, cells: Sequence[Cell | None], gaps: Sequence[int]
+) -> DataFrame:
+    """The texts of ``halves`` as values, with their flags."""
+    known = [name for name in halves.columns if name not in _RAW]
+    # Two steps, so that the flags look at values that are there instead of parsing them again.
+    values = halves.select(
+        *known,
         *(
-            (F.lit(None) if result is None else result.value).cast(type_).alias(f"v{i}")
-            for i, (result, type_) in enumerate(zip(results, shape.types, strict=True))
+            _value(cell, type_).alias(f"v{i}")
+            for i, (cell, type_) in enumerate(zip(cells, shape.types, strict=True))
+            if i not in shape.key
         ),
         *(_gap(cells[i]).alias(f"n{i}") for i in gaps),
-    ]
-    if images:
-        exprs += _fingerprints(schema)
-    texts = [F.col(name) for name in ("key", "before", "after", "unchanged")]
-    # Two steps, so that the flags look at values that are there instead of parsing them again.
-    values = rows.select(*exprs, *texts)
+        *_RAW,
+    )
     flags = [
-        None if result is None else result.judge(F.col(f"v{i}")) for i, result in enumerate(results)
+        None if cell is None else cast(cell.column, cell.text).judge(F.col(f"v{i}"))
+        for i, cell in enumerate(cells)
     ]
     judged = values.select(
         "*",
         *(_bits(flags, word, _FAILED).alias(f"bad{word}") for word in shape.words),
         *(_bits(flags, word, _ADJUSTED).alias(f"adj{word}") for word in shape.words),
     )
-    return judged.drop("key", "before", "after", "unchanged")
+    return judged.drop(*_RAW)
+
+
+def _value(cell: Cell | None, type_: DataType) -> Expr:
+    value = F.lit(None) if cell is None else cast(cell.column, cell.text).value
+    return value.cast(type_)
+
+
+def cells_of(
+    shape: LakeShape, schema: TableSchema, share: SchemaShare, old_rows: bool = False
+) -> list[Cell | None]:
+    """One per lake column; None for a column this schema does not have."""
+    slots = {column.name: slot for slot, column in enumerate(schema.columns)}
+    return [_cell(schema, slots.get(name), share, old_rows) for name in shape.names]
 
 
 @dataclass(frozen=True, slots=True)
-class _Cell:
+class Cell:
+    """Where a lake column's text comes from, and whether it is missing."""
+
     column: Column
     text: Expr
     gap: Expr
 
 
-def _cell(
-    schema: TableSchema, slot: int | None, share: SchemaShare, old_rows: bool
-) -> _Cell | None:
-    """Where a lake column's text comes from; None for a column this schema does not have."""
+def _cell(schema: TableSchema, slot: int | None, share: SchemaShare, old_rows: bool) -> Cell | None:
     if slot is None:
         return None
     column = schema.columns[slot]
@@ -163,27 +186,27 @@ def _cell(
         return cell
     key = F.lit(None) if column.key is None else F.col("key").getItem(column.key)
     old = F.when(F.col("before").isNotNull(), F.col("before").getItem(slot)).otherwise(key)
-    return _Cell(column, F.when(F.col("op") == Op.DELETE, old).otherwise(cell.text), cell.gap)
+    return Cell(column, F.when(F.col("op") == Op.DELETE, old).otherwise(cell.text), cell.gap)
 
 
-def _sent(column: Column, slot: int, share: SchemaShare) -> _Cell:
+def _sent(column: Column, slot: int, share: SchemaShare) -> Cell:
     after = F.col("after").getItem(slot)
     if slot not in share.unchanged:
-        return _Cell(column, after, F.lit(False))
+        return Cell(column, after, F.lit(False))
     not_sent = F.coalesce(F.array_contains("unchanged", slot), F.lit(False))
     if column.key is not None:
         # An out-of-line key that did not change: the old key has it.
-        return _Cell(
+        return Cell(
             column,
             F.when(not_sent, F.col("key").getItem(column.key)).otherwise(after),
             F.lit(False),
         )
     # With replica identity FULL the old row has what the new one leaves out.
     text = F.when(not_sent, F.col("before").getItem(slot)).otherwise(after)
-    return _Cell(column, text, not_sent & F.col("before").isNull())
+    return Cell(column, text, not_sent & F.col("before").isNull())
 
 
-def _gap(cell: _Cell | None) -> Expr:
+def _gap(cell: Cell | None) -> Expr:
     return F.lit(False) if cell is None else cell.gap
 
 
@@ -211,7 +234,7 @@ def _halves(rows: DataFrame, shape: LakeShape) -> DataFrame:
     )
     act = F.when(F.col("op") == Op.READ, F.lit("c")).otherwise(F.col("op"))
     halves = F.when(moved, F.array(F.lit("o"), F.lit("i"))).otherwise(F.array(act))
-    exploded = rows.select("*", F.posexplode(halves).alias("seq", "act")).drop("op")
+    exploded = rows.select("*", F.posexplode(halves).alias("seq", "act"))
     keys = [
         F.when(F.col("act") == "i", F.col(f"v{place}")).otherwise(F.col(name)).alias(name)
         for name, place in zip(shape.keys, shape.key, strict=True)

@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.cli import Cli, configured
 from tests.support.postgres import SourceDatabase
+from tidegate import faults
 
 pytestmark = [pytest.mark.postgres, pytest.mark.spark]
 
@@ -62,6 +63,14 @@ def test_from_nothing_to_a_verified_table_and_back(
     assert lake_rows(cli) == [(i, "first") for i in range(1, 1001)]
     status = {table["table"]: table for table in cli.result("status")["tables"]}
     assert status["public.orders"]["lag_bytes"] > 0, "the position went back with the data (I1)"
+
+    dying = Cli(cli.folder, {"TIDEGATE_FAULT": "sweep.after_chunk"})
+    assert dying.run("sweep", "--table", "orders").returncode == faults.EXIT_STATUS
+    opened = cli.run("gate", "open", "--table", "orders", "--abandon")
+    assert opened.returncode == 0, opened.stderr
+    assert "dropping sweep_" in opened.stderr
+    again = cli.run("gate", "open", "--table", "orders", "--abandon")
+    assert again.returncode == 0 and "dropping" not in again.stderr, "nothing is left"
 
     verified = cli.result("verify")
     assert {table["status"] for table in verified["tables"]} == {"equal"}

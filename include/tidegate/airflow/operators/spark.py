@@ -123,9 +123,11 @@ def spark_conf(platform: PlatformConfig, pipeline: PipelineConfig) -> dict[str, 
 
     The catalog's settings are the session's own (tidegate.spark.session).
     """
-    from tidegate.lake.jars import jars
+    from tidegate.lake.jars import JVM_OPTIONS, jars
 
     defaults = {
+        "spark.driver.defaultJavaOptions": JVM_OPTIONS,
+        "spark.executor.defaultJavaOptions": JVM_OPTIONS,
         "spark.jars.packages": ",".join(jars(platform, pipeline)),
         "spark.driver.memory": platform.spark.driver_memory,
         # Spark's own error lines quote values of failed casts (I9).

@@ -18,8 +18,13 @@ _NOT_FINITE: Final = ("NaN", "Infinity", "-Infinity")
 
 
 def integer(text: Column, type_: LogicalType) -> CastResult:
-    """Out of range is NULL from ``try_cast``, and so has failed."""
-    return plain(text, F.when(text.rlike(_INTEGER), text.try_cast(type_.spark)))
+    """Out of range is NULL from ``try_cast``, and so has failed.
+
+    What prints as it was read is exact; only other spellings need the pattern, which costs more.
+    """
+    parsed = text.try_cast(type_.spark)
+    canonical = parsed.cast("string") == text
+    return plain(text, F.when(canonical, parsed).when(text.rlike(_INTEGER), parsed))
 
 
 def floating(text: Column, type_: LogicalType) -> CastResult:
