@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 
 # Short-lived JVMs on few cores: the optimising compiler costs more than it brings here.
-os.environ.setdefault(
-    "JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-)
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 pytest_plugins = [
     "tests.support.no_skips",

@@ -196,9 +196,7 @@ def capture_process(
 
 def _short_lived(platform: PlatformConfig) -> PlatformConfig:
     """These JVMs live for seconds: optimising their code costs more than it brings."""
-    options = {
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-    }
+    options = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
     spark = platform.spark.model_copy(update={"conf": {**platform.spark.conf, **options}})
     return platform.model_copy(update={"spark": spark})
 

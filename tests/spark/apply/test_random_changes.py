@@ -19,6 +19,7 @@ from tests.support.changes import BIG, ModelTable, money, number, schema, text
 from tidegate.config.platform import PlatformConfig
 from tidegate.config.sinks import TableOptions, WriteMode
 from tidegate.jobs.apply import Status
+from tidegate.spark import modes
 
 pytestmark = pytest.mark.spark
 
@@ -77,10 +78,16 @@ def change(model: ModelTable, rng: random.Random) -> None:
             )
 
 
-@pytest.mark.parametrize("seed", [11, 12])
+@pytest.mark.parametrize(("seed", "fresh_rows"), [(11, modes.FRESH_ROWS), (12, 1)])
 def test_lake_follows_the_source(
-    spark: SparkSession, spark_platform: PlatformConfig, seed: int
+    spark: SparkSession,
+    spark_platform: PlatformConfig,
+    seed: int,
+    fresh_rows: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """Once with merges alone, once with every row under a new key appended."""
+    monkeypatch.setattr(modes, "FRESH_ROWS", fresh_rows)
     rng = random.Random(seed)
     lab = LakeLab(spark, spark_platform, {name: mode[0] for name, mode in MODES.items()})
     columns = (number("id", key=0), text("a"), money("price"), text("b"))
