@@ -20,8 +20,7 @@ def main(changes: int) -> None:
         spark = spark_session(at.platform, at.pipeline, app_name="bench capture")
         run_sweep(spark, at.pipeline, at.platform, run="first")
         for number in range(ROUNDS + 1):
-            size = changes if number else changes // 10  # the first round only warms up
-            workload.change(at.connection, "bench", size)
+            workload.change(at.connection, "bench", changes)
             limit = at.receive_with_peer()
             capture, result = timed(lambda: run_capture(at.pipeline, at.platform))
             run = f"round_{number}"
@@ -30,8 +29,8 @@ def main(changes: int) -> None:
                 f"{result.rows:,} changes: limit {limit:.2f} s, capture {capture:.2f} s,", end=" "
             )
             print(f"apply {apply:.2f} s; ratio {limit / capture:.2f}", flush=True)
-            if number:
-                limits.append(size / limit)
+            if number:  # the first round only warms up: the JVM compiles
+                limits.append(changes / limit)
                 captures.append(limit / capture)
                 wholes.append(limit / (capture + apply))
         spark.stop()

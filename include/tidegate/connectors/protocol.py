@@ -232,6 +232,15 @@ class JdbcRead:
 
 
 @dataclass(frozen=True, slots=True)
+class KeyFacts:
+    """An integer key column in numbers; ``low`` and ``high`` are None for a table without rows."""
+
+    total: int
+    low: int | None = None
+    high: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Survey:
     """What one pass over a table at the cut tells.
 
@@ -241,8 +250,8 @@ class Survey:
 
     rows: int
     plain: frozenset[str] = frozenset()
-    key_sums: Mapping[str, int] = field(default_factory=dict)
-    """Sums of the integer key columns: the audit compares them."""
+    keys: Mapping[str, KeyFacts] = field(default_factory=dict)
+    """Of the integer key columns: the audit compares them."""
 
 
 class Cut(Protocol):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Final
 
 from tidegate.config.pipeline import PipelineConfig
@@ -17,11 +18,22 @@ JARS: Final[tuple[str, ...]] = (
     "org.postgresql:postgresql:42.7.8",
 )
 
-JVM_OPTIONS: Final = "-XX:-DontCompileHugeMethods"
+COMPILE_ALL: Final = "-XX:-DontCompileHugeMethods"
 """The casts of a table are one long generated method. Beyond 8,000 bytes of bytecode, a dozen
 columns, HotSpot would leave it to the interpreter: half the speed (*measured*)."""
+THROUGHPUT: Final = "-XX:+UseParallelGC"
+"""Rows live for milliseconds and nobody waits for a pause: a fifth less CPU than the default
+collector (*measured*)."""
 
 AWS_BUNDLE: Final = f"org.apache.iceberg:iceberg-aws-bundle:{ICEBERG_VERSION}"
+
+
+def jvm_options(platform: PlatformConfig) -> dict[str, str]:
+    """Spark settings with our JVM options; a collector that someone chose already stays, because a
+    JVM with two does not start."""
+    given = " ".join((*platform.spark.conf.values(), os.environ.get("JDK_JAVA_OPTIONS", "")))
+    options = COMPILE_ALL if "GC" in given else f"{COMPILE_ALL} {THROUGHPUT}"
+    return {f"spark.{part}.defaultJavaOptions": options for part in ("driver", "executor")}
 
 
 def jars(platform: PlatformConfig, pipeline: PipelineConfig | None = None) -> tuple[str, ...]:

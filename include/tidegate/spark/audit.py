@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import Any, Final
+from typing import Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from tidegate.config.sinks import Expectation
+from tidegate.connectors.protocol import KeyFacts
 from tidegate.errors import DataError
 from tidegate.names import quote_spark
 from tidegate.spark.expectations import Verdict, run_suite
@@ -29,7 +30,7 @@ class Wanted:
 
     rows: int
     key: tuple[str, ...]  # empty for a table without one
-    key_sums: Mapping[str, int] = field(default_factory=dict)  # of integer key columns
+    keys: Mapping[str, KeyFacts] = field(default_factory=dict)  # integer key columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,36 +63,62 @@ def audit(frame: DataFrame, wanted: Wanted, expectations: Sequence[Expectation])
 
 
 def _keyed(frame: DataFrame, wanted: Wanted) -> list[Verdict]:
-    keys = [column(name) for name in wanted.key]
-    no_key = reduce(Column.__or__, (key.isNull() for key in keys))
-    sums = [F.sum(column(name).cast("decimal(38,0)")) for name in wanted.key_sums]
-    found = frame.agg(
-        F.count(F.lit(1)), F.count_if(no_key), F.min(keys[0]), F.max(keys[0]), *sums
-    ).collect()[0]
-    rows, nulls, low, high = found[:4]
+    found = (_by_bitmap if _dense(wanted) else _by_shuffle)(frame, wanted)
     verdicts = [
-        _count(rows, wanted),
-        Verdict("keys_not_null", not nulls, f"{nulls} rows have a null key"),
+        _count(found.rows, wanted),
+        Verdict("keys_not_null", not found.nulls, f"{found.nulls} rows have a null key"),
     ]
-    if not nulls:
-        twice = rows - _distinct(frame, keys, rows, low, high)
+    if not found.nulls:
+        twice = found.rows - found.distinct
         verdicts.append(Verdict("keys_unique", not twice, f"{twice} rows have a key twice"))
-    for (name, total), own in zip(wanted.key_sums.items(), found[4:], strict=True):
-        same = int(own or 0) == total
+    for (name, facts), own in zip(wanted.keys.items(), found.totals, strict=True):
+        same = int(own or 0) == facts.total
         verdicts.append(Verdict(f"key_sum({name})", same, "differs from the source's"))
     return verdicts
 
 
-def _distinct(frame: DataFrame, keys: Sequence[Column], rows: int, low: Any, high: Any) -> int:
-    """How many keys there are. Integer keys without wide gaps are counted in bitmaps, which need
-    no shuffle of every key."""
-    if len(keys) == 1 and isinstance(low, int) and high - low < rows * SPARSE:
-        key = keys[0].cast("bigint")
-        buckets = frame.groupBy(F.bitmap_bucket_number(key)).agg(
-            F.bitmap_count(F.bitmap_construct_agg(F.bitmap_bit_position(key))).alias("_cdc_n")
-        )
-        return int(buckets.agg(F.sum("_cdc_n")).collect()[0][0] or 0)
-    return frame.select(*keys).distinct().count()
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The keys of the branch in numbers."""
+
+    rows: int
+    nulls: int
+    distinct: int
+    totals: tuple[int | None, ...]
+
+
+def _dense(wanted: Wanted) -> bool:
+    """Whether the key is one integer column without wide gaps, by the source's word."""
+    facts = wanted.keys.get(wanted.key[0]) if len(wanted.key) == 1 else None
+    if facts is None or facts.low is None or facts.high is None:
+        return False
+    return facts.high - facts.low < wanted.rows * SPARSE
+
+
+def _by_bitmap(frame: DataFrame, wanted: Wanted) -> _Found:
+    """One pass, and no shuffle of every key: each range of keys is a bitmap."""
+    key = column(wanted.key[0]).cast("bigint")
+    buckets = frame.groupBy(F.bitmap_bucket_number(key).alias("_cdc_bucket")).agg(
+        F.count(F.lit(1)).alias("_cdc_rows"),
+        F.count(key).alias("_cdc_keys"),
+        F.bitmap_count(F.bitmap_construct_agg(F.bitmap_bit_position(key))).alias("_cdc_n"),
+        F.sum(key.cast("decimal(38,0)")).alias("_cdc_total"),
+    )
+    rows, keys, distinct, total = buckets.agg(
+        *(F.coalesce(F.sum(name), F.lit(0)) for name in ("_cdc_rows", "_cdc_keys", "_cdc_n")),
+        F.sum("_cdc_total"),
+    ).collect()[0]
+    return _Found(rows, rows - keys, distinct, (total,))
+
+
+def _by_shuffle(frame: DataFrame, wanted: Wanted) -> _Found:
+    keys = [column(name) for name in wanted.key]
+    no_key = reduce(Column.__or__, (key.isNull() for key in keys))
+    sums = [F.sum(column(name).cast("decimal(38,0)")) for name in wanted.keys]
+    found = frame.agg(F.count(F.lit(1)), F.count_if(no_key), *sums).collect()[0]
+    rows, nulls = found[:2]
+    distinct = 0 if nulls else frame.select(*keys).distinct().count()
+    return _Found(rows, nulls, distinct, tuple(found[2:]))
 
 
 def _count(rows: int, wanted: Wanted) -> Verdict:

@@ -20,7 +20,7 @@ from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.errors import SetupError
 from tidegate.lake.catalog import spark_catalog_conf
-from tidegate.lake.jars import JVM_OPTIONS, jars
+from tidegate.lake.jars import jars, jvm_options
 from tidegate.names import CATALOG
 
 EXTENSIONS: Final = "spark.sql.extensions"
@@ -50,8 +50,6 @@ _DEFAULTS: Final[dict[str, str]] = {
     "spark.sql.catalogImplementation": "in-memory",
     # A batch is cached for seconds; compressing it took longer than it saved (*measured*).
     "spark.sql.inMemoryColumnarStorage.compressed": "false",
-    "spark.driver.defaultJavaOptions": JVM_OPTIONS,
-    "spark.executor.defaultJavaOptions": JVM_OPTIONS,
 }
 
 _QUOTING_LOGGERS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
@@ -71,6 +69,7 @@ def session_conf(
     if not platform.spark.master.startswith("local"):
         conf = {key: value for key, value in conf.items() if key not in _LOCAL_ONLY}
     conf |= {
+        **jvm_options(platform),
         "spark.driver.memory": platform.spark.driver_memory,
         "spark.jars.packages": ",".join(jars(platform, pipeline)),
     }

@@ -134,7 +134,7 @@ class Sweeper:
     def audit(self, built: Built) -> Audit:
         """Check the branch against the source's own numbers and the user's suite."""
         mode, survey = built.mode, built.survey
-        wanted = Wanted(survey.rows, key_names(mode.schema), survey.key_sums)
+        wanted = Wanted(survey.rows, key_names(mode.schema), survey.keys)
         return audit(mode.swept(), wanted, mode.target.options.expectations)
 
     def publish(self, built: Built, run: str) -> int:

@@ -77,8 +77,8 @@ def read_chunks(
         for part in parts
     ]
     raw = reduce(DataFrame.unionAll, frames)
-    if len(chunks) > connections:
-        raw = raw.coalesce(connections)
+    if min(len(chunks), session.sparkContext.defaultParallelism) > connections:
+        raw = raw.coalesce(connections)  # as many tasks as connections; fewer cores see to it
     return _typed(raw, cut, schema, plain)
 
 

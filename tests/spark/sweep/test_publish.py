@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tidegate.config.platform import PlatformConfig
+from tidegate.connectors.protocol import KeyFacts
 from tidegate.errors import HeldError
 from tidegate.lake.catalog import ensure_namespace, open_catalog
 from tidegate.spark import publish
@@ -80,17 +81,19 @@ def test_a_stale_branch_cannot_be_published(spark: SparkSession, table: tuple[st
         ("SELECT nullif(id, 2) AS id FROM range(1, 6)", {"keys_not_null", "key_sum(id)"}),
     ],
 )
+@pytest.mark.parametrize("span", [(1, 5), (1, 10**12)])  # counted in bitmaps, or by a shuffle
 def test_the_audit_sees_what_is_wrong_with_keys(
-    spark: SparkSession, query: str, failing: set[str]
+    spark: SparkSession, query: str, failing: set[str], span: tuple[int, int]
 ) -> None:
-    outcome = audit(spark.sql(query), Wanted(5, ("id",), {"id": 15}), ())
+    outcome = audit(spark.sql(query), Wanted(5, ("id",), {"id": KeyFacts(15, *span)}), ())
     assert {v.name for v in outcome.verdicts if not v.passed} == failing
     assert outcome.passed is (not failing)
 
 
 def test_the_audit_of_compound_keys_and_of_no_rows(spark: SparkSession) -> None:
     pairs = spark.sql("SELECT id % 2 AS a, id AS `b.c` FROM range(10)")
-    assert audit(pairs, Wanted(10, ("a", "b.c"), {"a": 5, "b.c": 45}), ()).passed
+    keys = {"a": KeyFacts(5), "b.c": KeyFacts(45)}
+    assert audit(pairs, Wanted(10, ("a", "b.c"), keys), ()).passed
     assert not audit(pairs.unionAll(pairs), Wanted(20, ("a", "b.c")), ()).passed
-    assert audit(pairs.where("false"), Wanted(0, ("a", "b.c"), {"a": 0}), ()).passed
+    assert audit(pairs.where("false"), Wanted(0, ("a", "b.c"), {"a": KeyFacts(0)}), ()).passed
     assert audit(pairs.where("false"), Wanted(0, ()), ()).passed

@@ -123,11 +123,10 @@ def spark_conf(platform: PlatformConfig, pipeline: PipelineConfig) -> dict[str, 
 
     The catalog's settings are the session's own (tidegate.spark.session).
     """
-    from tidegate.lake.jars import JVM_OPTIONS, jars
+    from tidegate.lake.jars import jars, jvm_options
 
     defaults = {
-        "spark.driver.defaultJavaOptions": JVM_OPTIONS,
-        "spark.executor.defaultJavaOptions": JVM_OPTIONS,
+        **jvm_options(platform),
         "spark.jars.packages": ",".join(jars(platform, pipeline)),
         "spark.driver.memory": platform.spark.driver_memory,
         # Spark's own error lines quote values of failed casts (I9).

@@ -36,13 +36,15 @@ def candidates(schema: TableSchema) -> tuple[Column, ...]:
 
 
 def summed(schema: TableSchema) -> tuple[Column, ...]:
-    """Key columns whose sum is asked for."""
+    """Key columns whose sum and range are asked for."""
     return tuple(c for c in schema.key_columns if c.type.kind in (Kind.INT, Kind.LONG))
 
 
 def survey_sql(schema: TableSchema, from_sql: str) -> str:
-    """One row: the number of rows, sums of integer keys, per candidate whether it is plain."""
-    sums = [f"coalesce(sum({quote_sql(c.name)}::bigint), 0)" for c in summed(schema)]
+    """One row: the number of rows; sum, lowest and highest of every integer key; per candidate
+    whether it is plain."""
+    keys = [f"{quote_sql(c.name)}::bigint" for c in summed(schema)]
+    sums = [f"coalesce(sum({key}), 0), min({key}), max({key})" for key in keys]
     asked = [
         f"coalesce({_WITHIN[column.type.kind].format(_typed(column))}, true)"
         for column in candidates(schema)

@@ -7,6 +7,7 @@ snapshot and exports it again; then the slot goes, so that a long sweep keeps no
 
 from __future__ import annotations
 
+import itertools
 import time
 import uuid
 from collections.abc import Iterator
@@ -31,7 +32,7 @@ from tidegate.connectors.postgres.replication import (
     identify,
 )
 from tidegate.connectors.postgres.settings import PostgresSettings
-from tidegate.connectors.protocol import Chunk, JdbcRead, Survey
+from tidegate.connectors.protocol import Chunk, JdbcRead, KeyFacts, Survey
 from tidegate.envelope.position import Position, boundary
 from tidegate.errors import ConfigError, HeldError, RetriableError
 from tidegate.names import TableId
@@ -105,12 +106,15 @@ class PostgresCut:
             sql = plain.survey_sql(schema, self._from(table))
             row = self._holder.execute(sql.encode()).fetchone() or (0,)
         keys = plain.summed(schema)
-        sums = zip(keys, row[1 : 1 + len(keys)], strict=True)
-        asked = zip(plain.candidates(schema), row[1 + len(keys) :], strict=True)
+        facts = {
+            column.name: KeyFacts(int(row[at]), row[at + 1], row[at + 2])
+            for column, at in zip(keys, itertools.count(1, 3), strict=False)
+        }
+        asked = zip(plain.candidates(schema), row[1 + 3 * len(keys) :], strict=True)
         return Survey(
             rows=int(row[0]),
             plain=frozenset(column.name for column, fine in asked if fine),
-            key_sums={column.name: int(total) for column, total in sums},
+            keys=facts,
         )
 
     def select_sql(
