@@ -19,6 +19,7 @@ from tidegate.testing.postgres_server import PASSWORD, SUPERUSER
 
 USER = "admin"
 DATABASE = "airflow"
+PRELOADED = "airflow.sdk.execution_time.task_runner,tidegate.airflow.factory,tidegate.lake.gate"
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,9 @@ def write(keys: Keys, *, port: int, postgres_port: int) -> None:
         },
         "api_auth": {"jwt_secret": keys.jwt},
         "scheduler": {
+            # Workers fork from a server that has imported what every task needs.
+            "mp_start_method": "forkserver",
+            "mp_forkserver_preload": PRELOADED,
             "scheduler_idle_sleep_time": "0.5",
             "enable_health_check": "False",
         },

@@ -34,7 +34,7 @@ sinks:
         delete_file_threshold: 1
         expire_snapshots_interval_seconds: 0
         expire_snapshots_older_than_seconds: 60
-        retain_last: 2
+        retain_last: 4
       tables:
         public.orders:
           expectations:
@@ -74,6 +74,8 @@ spark:
 sweep:
   chunk_rows: 20000
   parallelism: 2
+  # The demo leaves a transaction open on purpose, for as long as a slow machine takes.
+  cut_timeout_seconds: 900
 """
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from pyiceberg.expressions import And, EqualTo, GreaterThan
 from rich.console import Console
 from rich.table import Table
 
@@ -15,9 +16,15 @@ from demo.runs import Run
 from demo.story import Story
 from demo.up import where_to_click
 from tidegate.config.loader import load_pipeline, load_platform
+from tidegate.config.pipeline import PipelineConfig
+from tidegate.config.platform import PlatformConfig
 from tidegate.control import gates, lakehouse, status
 from tidegate.control.gates import Moment
 from tidegate.control.records import PipelineLag, SnapshotRow
+from tidegate.lake import positions
+from tidegate.lake.catalog import load, open_catalog
+from tidegate.lake.change_log import ChangeLog
+from tidegate.lake.gate_fold import EventKind
 
 TIMELINE_EVENTS: Final = 200
 COUNTED: Final = ("inserted", "updated", "deleted")
@@ -37,6 +44,7 @@ class Report:
     applied: Mapping[str, Counter[str]]
     timeline: Sequence[Moment]
     lag: PipelineLag
+    waiting: Mapping[str, int]
     snapshots: Sequence[SnapshotRow]
     verdict: Mapping[str, Any]
     kept: bool = False
@@ -63,6 +71,7 @@ class Report:
             applied=changes_applied(runs),
             timeline=gates.show(pipeline, platform, events=TIMELINE_EVENTS).timeline,
             lag=status.lag(pipeline, platform),
+            waiting=changes_waiting(pipeline, platform),
             snapshots=lakehouse.snapshots(pipeline, platform),
             verdict=verified.results.get("verify", {}),
         )
@@ -90,11 +99,28 @@ def changes_applied(runs: Sequence[Run]) -> dict[str, Counter[str]]:
     return totals
 
 
+def changes_waiting(pipeline: PipelineConfig, platform: PlatformConfig) -> dict[str, int]:
+    """Per table, rows of the change log after the position the table stands at."""
+    catalog = open_catalog(platform, pipeline)
+    log = load(catalog, ChangeLog(catalog, pipeline).identifier)
+    waiting: dict[str, int] = {}
+    for target in pipeline.targets:
+        table = load(catalog, target.identifier)
+        position = positions.applied(table) if table is not None else None
+        if log is not None and position is not None:
+            behind = And(EqualTo("table", target.source), GreaterThan("position", position.place))
+            waiting[target.source] = log.scan(row_filter=behind).count()
+    return waiting
+
+
 def print_report(report: Report) -> None:
     """To the terminal, and to ``report.txt``."""
     console = Console(record=True, width=WIDTH, highlight=False)
     console.rule("[bold]Tidegate demo")
-    for table in (tables(report), timeline(report), snapshots(report), steps(report)):
+    console.print(tables(report))
+    console.print(lag(report))
+    for table in (timeline(report), snapshots(report), steps(report)):
+        console.print()
         console.print(table)
     console.print(verdict(report))
     console.print(report.clicks if report.kept else later(report))
@@ -102,35 +128,64 @@ def print_report(report: Report) -> None:
 
 
 def tables(report: Report) -> Table:
-    title = "Tables: rows, changes applied, lag"
-    table = _table(title, "table", "rows before", "rows now", "in the lake", *COUNTED, "behind")
-    lag = {entry.table: entry for entry in report.lag.tables}
+    title = "Tables: rows, changes applied, changes waiting"
+    table = _table(title, "table", "rows before", "rows now", "in the lake", *COUNTED, "waiting")
     for name in shop.TABLES:
         full = f"public.{name}"
         counts = report.applied.get(full, Counter())
-        behind = lag[full].bytes if full in lag else None
         table.add_row(
             name,
             f"{report.rows_before[name]:,}",
             f"{report.rows_after[name]:,}",
             f"{report.verdicts.get(full, {}).get('lake_rows', 0):,}",
             *(f"{counts[kind]:,}" for kind in COUNTED),
-            "–" if behind is None else f"{behind:,} bytes",
+            f"{report.waiting.get(full, 0):,}",
         )
-    table.caption = "the writer: " + ", ".join(
-        f"{n:,} {kind}" for kind, n in report.written.items()
-    )
     return table
+
+
+def lag(report: Report) -> str:
+    written = ", ".join(f"{n:,} {kind}" for kind, n in report.written.items())
+    behind, kept = report.lag.capture_bytes, report.lag.retained_bytes
+    return (
+        f"The writer did {written}.\n"
+        f"Lag: the log is {behind or 0:,} bytes of WAL behind the source (Airflow's own database is"
+        f" on the same server); the slot keeps {kept or 0:,} bytes."
+    )
 
 
 def timeline(report: Report) -> Table:
-    table = _table("Gate timeline (from the journal)", "time", "event", "tables", "by")
-    for moment in report.timeline:
-        event = " ".join(part for part in (moment.event, moment.purpose, moment.outcome) if part)
-        names = ", ".join(name.removeprefix("public.") for name in moment.tables)
-        who = moment.reason or moment.run or moment.actor or ""
-        table.add_row(f"{moment.at:%H:%M:%S}", event, names, who)
+    table = _table("Gate timeline (from the journal)", "time", "seconds", "what", "tables", "run")
+    for began, seconds, what, names, run in spans(report.timeline):
+        tables = "all" if len(names) == len(shop.TABLES) else ", ".join(names)
+        table.add_row(began, seconds, what, tables.replace("public.", ""), run or "")
     return table
+
+
+def spans(
+    moments: Sequence[Moment],
+) -> Iterator[tuple[str, str, str, tuple[str, ...], str | None]]:
+    """Events as (time, duration, what, tables, run); a lease and its release are one."""
+    for place, moment in enumerate(moments):
+        what = " ".join(part for part in (moment.event, moment.outcome) if part)
+        ended = None
+        if moment.event == EventKind.RELEASE:
+            continue
+        if moment.event == EventKind.ACQUIRE:
+            what = f"{moment.purpose} at work"
+            later = moments[place + 1 :]
+            ended = next((m for m in later if _ends(m, moment)), None)
+        elif moment.event == EventKind.SWEEP:
+            what = "gate closed: sweeping"
+        elif moment.event == EventKind.END:
+            what = f"gate open: sweep {moment.outcome}"
+        lasted = f"{(ended.at - moment.at).total_seconds():.0f}" if ended else ""
+        yield f"{moment.at:%H:%M:%S}", lasted, what, moment.tables, moment.run
+
+
+def _ends(later: Moment, begun: Moment) -> bool:
+    same = (later.run, later.tables) == (begun.run, begun.tables)
+    return same and later.event == EventKind.RELEASE
 
 
 def snapshots(report: Report) -> Table:
@@ -170,6 +225,14 @@ def later(report: Report) -> str:
 def _table(title: str, *columns: str) -> Table:
     table = Table(title=title, title_justify="left", title_style="bold", show_edge=False)
     for column in columns:
-        numeric = column in {"rows", "seconds", "rows before", "rows now", "in the lake", *COUNTED}
+        numeric = column in {
+            "rows",
+            "seconds",
+            "rows before",
+            "rows now",
+            "in the lake",
+            "waiting",
+            *COUNTED,
+        }
         table.add_column(column, justify="right" if numeric else "left", overflow="fold")
     return table

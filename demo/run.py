@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
 import sys
 import time
 from typing import Final
@@ -11,14 +13,14 @@ from demo import places, shop, stack
 from demo.report import Report, print_report
 from demo.runs import Run, Runs
 from demo.story import Story
-from demo.up import DAGS, deploy
+from demo.up import DAGS, TIDEGATE, deploy
 from tidegate.config.loader import load_pipeline, load_platform
 from tidegate.control import gates
 from tidegate.errors import FatalError, RetriableError
 
 STEPS: Final = 9
 SWEPT_AGAIN: Final = "public.orders"
-WRITER_PER_SECOND: Final = 40.0
+WRITER_PER_SECOND: Final = 30.0
 GATE_SECONDS: Final = 600.0
 GATE_LOOK_SECONDS: Final = 1.5
 
@@ -87,11 +89,37 @@ class Demo:
             time.sleep(0.2)  # polling another process
 
     def _sweep_behind_the_gate(self) -> None:
+        """The gate holds one table while the others flow.
+
+        A transaction of the shop is left open, and the sweep's exact cut has to wait for it. So
+        everybody can see the gate closed: apply takes the other tables, this one waits. Then the
+        transaction ends, the sweep reads, audits and publishes, and what was captured behind the
+        cut flows.
+        """
         watch = GateWatch(self._story)
-        swept = self._runs.trigger(dag("sweep"), {"tables": [SWEPT_AGAIN]})
-        watch.until_closed()
-        changes = self._runs.trigger(dag("changes"))
+        with self._stack.server.connect(shop.DATABASE) as connection:
+            connection.execute("BEGIN")
+            connection.execute("UPDATE customers SET is_active = is_active WHERE id = 1")
+            self._story.say("a transaction of the shop stays open: the sweep's cut waits for it")
+            swept = self._runs.trigger(dag("sweep"), {"tables": [SWEPT_AGAIN]})
+            watch.until_closed()
+            changes = self._runs.trigger(dag("changes"))
+            self._runs.watch_task([swept, changes], "apply_open", watch.look)
+            connection.execute("COMMIT")
+        self._story.say("the transaction has ended: the sweep goes on")
+        self._capture()
         self._runs.watch([swept, changes], watch.look)
+
+    def _capture(self) -> None:
+        """Capture never waits for a gate."""
+        command = [TIDEGATE, "capture", str(places.PIPELINE_FILE), "--json"]
+        done = subprocess.run(
+            command, env=self._stack.env, capture_output=True, text=True, check=False
+        )
+        if done.returncode != 0:
+            raise FatalError("demo.capture", done.stderr.strip(), hint="tidegate capture --debug")
+        rows = json.loads(done.stdout)["result"]["rows"]
+        self._story.say(f"tidegate capture: {rows:,} more changes, gate or not")
 
     def _verify(self, verified: Run) -> None:
         try:

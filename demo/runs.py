@@ -15,11 +15,15 @@ from tidegate.errors import FatalError, RetriableError
 from tidegate.jobs.lines import reason
 
 RUN_SECONDS: Final = 1200.0
+POLL_SECONDS: Final = 0.7
+ENDED: Final = frozenset({"success", "failed", "skipped", "upstream_failed"})
 _TOLD: Final = frozenset({"running", "deferred", "success", "failed", "up_for_retry", "skipped"})
 _BOOKKEEPING: Final = ("failed_tables", "report")
 
 
 _FIGURES: Final = ("rows", "inserted", "updated", "deleted", "lake_rows", "actions")
+
+Look = Callable[[], None]
 
 
 @dataclass
@@ -47,28 +51,36 @@ class Runs:
         self._story.say(f"{dag_id} triggered")
         return run
 
-    def watch(self, runs: Sequence[Run], meanwhile: Callable[[], None] | None = None) -> None:
+    def watch(self, runs: Sequence[Run], meanwhile: Look | None = None) -> None:
         """Until all have ended; a run that failed ends the demo."""
-        deadline = time.monotonic() + RUN_SECONDS
-        waiting = list(runs)
-        while waiting:
-            for run in waiting:
-                self._look(run)
-            waiting = [run for run in waiting if run.state not in FINAL_STATES]
-            if meanwhile:
-                meanwhile()
-            if waiting and time.monotonic() > deadline:
-                raise RetriableError(
-                    "demo.too_slow",
-                    f"{waiting[0].dag_id} did not end within {RUN_SECONDS:.0f} s",
-                    hint="make up, then read the run's task logs in the Airflow UI",
-                )
-            if waiting:
-                time.sleep(0.5)  # polling the API server
+        self._until(lambda: all(run.state in FINAL_STATES for run in runs), runs, meanwhile)
         self.done += runs
         for run in runs:
             if run.state != "success":
                 raise self._failure(run)
+
+    def watch_task(self, runs: Sequence[Run], task: str, meanwhile: Look | None = None) -> None:
+        """Until one task of the last run has ended, or that run itself."""
+        run = runs[-1]
+        self._until(lambda: run.seen.get(task) in ENDED or run.state in ENDED, runs, meanwhile)
+
+    def _until(self, over: Callable[[], bool], runs: Sequence[Run], meanwhile: Look | None) -> None:
+        deadline = time.monotonic() + RUN_SECONDS
+        while True:
+            for run in runs:
+                if run.state not in FINAL_STATES:
+                    self._look(run)
+            if meanwhile:
+                meanwhile()
+            if over():
+                return
+            if time.monotonic() > deadline:
+                raise RetriableError(
+                    "demo.too_slow",
+                    f"{runs[0].dag_id} did not end within {RUN_SECONDS:.0f} s",
+                    hint="make up, then read the run's task logs in the Airflow UI",
+                )
+            time.sleep(POLL_SECONDS)  # polling the API server
 
     def _look(self, run: Run) -> None:
         for line in self._logs.progress(run.dag_id, run.run_id):

@@ -14,6 +14,7 @@ from tidegate.lake.catalog import load, open_catalog
 
 WRITER_PER_SECOND = 2.0
 WRITER_SCHEDULE = "*/2 * * * *"
+TIDEGATE = str(places.ROOT / ".venv" / "bin" / "tidegate")
 DAGS = ("changes", "sweep", "maintenance", "verify")
 
 
@@ -55,9 +56,8 @@ def down() -> int:
 
 def deploy(own: stack.Stack, story: Story) -> None:
     """By the command line, as a user would."""
-    tidegate = str(places.ROOT / ".venv" / "bin" / "tidegate")
     for verb in ("validate", "deploy"):
-        command = [tidegate, verb, str(places.PIPELINE_FILE)]
+        command = [TIDEGATE, verb, str(places.PIPELINE_FILE)]
         done = subprocess.run(command, env=own.env, capture_output=True, text=True, check=False)
         for line in done.stdout.strip().splitlines():
             story.say(line)

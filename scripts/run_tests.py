@@ -25,6 +25,7 @@ SUITES: dict[str, tuple[str, ...]] = {
     "spark": ("tests/spark",),
     "integration": ("tests/integration",),
     "dags": ("tests/dags",),
+    "system": ("tests/system",),
     "faults": ("tests/faults",),
 }
 

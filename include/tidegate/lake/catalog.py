@@ -132,6 +132,8 @@ def spark_catalog_conf(
     if place.type is CatalogType.SQLITE:
         own["uri"] = f"jdbc:sqlite:{place.uri}"
         own["jdbc.busy_timeout"] = str(int(BUSY_SECONDS * 1000))
+    elif place.type is CatalogType.JDBC and place.uri is not None:
+        own["uri"] = f"jdbc:{place.uri.removeprefix('jdbc:')}"
     elif place.uri is not None:
         own["uri"] = place.uri
     if place.warehouse.startswith("s3"):

@@ -25,6 +25,8 @@ from tidegate.names import CATALOG
 
 EXTENSIONS: Final = "spark.sql.extensions"
 
+_CATALOG_PREFIX: Final = f"spark.sql.catalog.{CATALOG}"
+
 _FIXED: Final[dict[str, str]] = {
     # Casts, comparisons and partition days must not depend on where the driver runs (I6).
     "spark.sql.session.timeZone": "UTC",
@@ -94,8 +96,12 @@ def spark_session(
     builder = SparkSession.builder.appName(app_name)
     if "PYSPARK_GATEWAY_PORT" not in os.environ:  # not under spark-submit, which names the master
         builder = builder.master(platform.spark.master)
+    # What is known when the JVM starts is in its arguments, for every user of the machine to see;
+    # the catalog's settings may hold keys, and are only needed once it runs (I9).
+    later = {key: value for key, value in conf.items() if key.startswith(_CATALOG_PREFIX)}
     for key, value in conf.items():
-        builder = builder.config(key, value)
+        if key not in later:
+            builder = builder.config(key, value)
     try:
         session = builder.getOrCreate()
     except PySparkRuntimeError as error:
@@ -104,6 +110,8 @@ def spark_session(
             "Spark's Java process did not start",
             hint="install a Java 17+ runtime and set JAVA_HOME; its own message is above",
         ) from error
+    for key, value in later.items():
+        session.conf.set(key, value)
     return _checked(session)
 
 
@@ -112,7 +120,7 @@ def lake_conf(session: SparkSession) -> dict[str, str]:
 
     ``newSession`` starts from the application's configuration and forgets what was set since.
     """
-    wanted = (f"spark.sql.catalog.{CATALOG}", *_FIXED)
+    wanted = (_CATALOG_PREFIX, *_FIXED)
     everything = session.conf.getAll
     return {key: value for key, value in everything.items() if key.startswith(wanted)}
 
