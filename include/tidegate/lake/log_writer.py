@@ -86,10 +86,10 @@ class LogWriter:
         if not self._waiting:
             return
         rows = pa.Table.from_batches(self._waiting)
-        tasks = _tasks(self._table, rows, self._write_id, self._counter)
-        with commits.storage_errors():
+        tasks = list(_tasks(self._table, rows, self._write_id, self._counter))
+        with commits.storage_errors(), self._cleared_on_failure(tasks):
             # All or none: a round of which some files are kept would be written again in full.
-            files = list(write_file(self._table.io, self._table.metadata, tasks))
+            files = list(write_file(self._table.io, self._table.metadata, iter(tasks)))
         self._files.extend(files)
         self._waiting, self._waiting_bytes = [], 0
 
