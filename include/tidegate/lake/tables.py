@@ -84,6 +84,11 @@ def table_properties(
         "write.delete.mode": "merge-on-read",
         "write.update.mode": "merge-on-read",
         "write.merge.mode": "merge-on-read",
+        # Groups of a compaction commit side by side, and each landing makes the others try again:
+        # Iceberg's four tries are too few. What must not land late is fenced by its branch (I4).
+        "commit.retry.num-retries": "50",
+        "commit.retry.min-wait-ms": "50",
+        "commit.retry.max-wait-ms": "2000",
         # Keys, times and texts fill a dictionary of 2 MB (the default) in vain before Parquet gives
         # up on them: a tenth of a sweep (*measured*). What has few values needs no more than this.
         "write.parquet.dict-size-bytes": "131072",

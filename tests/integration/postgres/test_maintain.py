@@ -21,6 +21,7 @@ from tidegate.jobs.rollback import run_rollback
 from tidegate.lake import positions, upkeep
 from tidegate.lake.change_log import ChangeLog
 from tidegate.lake.gate import GateState
+from tidegate.spark import upkeep as spark_upkeep
 from tidegate.spark.publish import spark_name
 
 pytestmark = [pytest.mark.spark, pytest.mark.postgres]
@@ -101,6 +102,21 @@ def test_positions_and_rows_survive_everything(
     assert upkeep.count_files(after).delete_files == 0
     assert made.lake(TABLE, "id", "v") == source_rows(made)
     change(made, 5)
+    assert made.lake(TABLE, "id", "v") == source_rows(made)
+
+
+def test_a_compaction_of_many_commits_does_not_trip_over_itself(
+    items: Callable[..., Stack], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Groups of files are rewritten side by side and committed one by one: each commit makes the
+    others try again, and they must not give up."""
+    monkeypatch.setattr(spark_upkeep, "MIN_FILE_BYTES", 1)
+    eager = EAGER | {"compaction_max_rows_per_batch": 10}
+    made = items(eager, applies=1, partition_by=["bucket(24, id)"])
+    made.db.sql("UPDATE items SET v = v || '!'")
+    apply(made)
+    (table,) = maintain(made, force=True, tables=[TABLE]).tables
+    assert table.work.compacted.rewritten_files >= 24
     assert made.lake(TABLE, "id", "v") == source_rows(made)
 
 
