@@ -21,7 +21,7 @@ from tidegate.config.platform import PlatformConfig
 from tidegate.connectors.protocol import Cut, Source
 from tidegate.connectors.registry import open_source
 from tidegate.envelope.position import Position
-from tidegate.errors import Decision, HeldError, TidegateError
+from tidegate.errors import DataError, Decision, HeldError, TidegateError
 from tidegate.jobs.disclosure import as_tidegate_error, describe
 from tidegate.jobs.result import plain
 from tidegate.jobs.sweep_drain import drain
@@ -42,6 +42,7 @@ from tidegate.observability import log
 from tidegate.observability.progress import Progress, silent
 from tidegate.spark import expectations, publish
 from tidegate.spark.audit import failed
+from tidegate.spark.base import ROW_MOVED
 from tidegate.spark.sweep import Built, Sweeper
 from tidegate.spark.sweep_range import KeyRange
 from tidegate.spark.sweep_state import published
@@ -233,10 +234,7 @@ class _Sweep:
             # Killed between publish and open: the rows are there, only the gate is left (I3).
             self._open(target, run)
             return TableSweep(target.source, "opened", position=done_at, resumed=True)
-        built = build(target, run)
-        if built.needs_drain:
-            drain(self.spark, self.pipeline, self.platform, built, self.progress)
-            faults.point("sweep.after_drain")
+        built = self._drained(sweeper, build(target, run), run)
         outcome = sweeper.audit(built)
         if not outcome.passed:
             raise failed(target.source, built.mode.branch, outcome)
@@ -247,6 +245,21 @@ class _Sweep:
         self._open(target, run)
         checks = tuple(verdict.name for verdict in outcome.verdicts)
         return _swept(built, snapshot, checks, time.monotonic() - began)
+
+    def _drained(self, sweeper: Sweeper, built: Built, run: str) -> Built:
+        """Every chunk at the last cut; if the log cannot bring it there, all of them read anew."""
+        if not built.needs_drain:
+            return built
+        try:
+            drain(self.spark, self.pipeline, self.platform, built, self.progress)
+        except DataError as error:
+            if error.code != ROW_MOVED or not built.resumed:
+                raise
+            target = built.mode.target
+            log.event(_LOG, "reading anew", table=target.source, run=run, reason=error.message)
+            return sweeper.build(target, run, resume=False)
+        faults.point("sweep.after_drain")
+        return built
 
     def _open(self, target: LakeTarget, run: str) -> None:
         """The branch is ``main`` now: forget its name, then let increments through."""

@@ -109,7 +109,9 @@ def apply_range(
     start = base if branch is None else commits.head_id(table, branch)
     ceiling = partial(key_ceiling, table, start) if start is not None else lambda _: None
     try:
-        adjusted = _write(session, context, target, span, found, schemas, work, stamp, ceiling)
+        adjusted = _write(
+            session, context, target, span, found, schemas, work, stamp, ceiling, branch is not None
+        )
     except TidegateError:
         if branch is None:
             publish.drop_branch(session, target, work)  # a held table must not keep it for long
@@ -138,6 +140,7 @@ def _write(
     branch: str,
     stamp: dict[str, str],
     ceiling: Callable[[str], Ceiling | None],
+    mixed: bool,
 ) -> dict[str, int]:
     """Write to the branch; how many values of which columns a policy adjusted."""
 
@@ -161,6 +164,7 @@ def _write(
         stamp=stamp,
         before_write=before_write,
         ceiling=ceiling,
+        mixed=mixed,
     )
     write(batch)
     return batch.adjusted

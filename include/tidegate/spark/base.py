@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
+from typing import Final
 
 from pyspark.sql import Column as Expr
 from pyspark.sql import DataFrame, SparkSession
@@ -16,6 +17,8 @@ from tidegate.names import quote_spark
 from tidegate.spark import publish
 from tidegate.spark.fitness import needs
 from tidegate.spark.typed import LakeShape
+
+ROW_MOVED: Final = "apply.row_moved"
 
 
 def fill_from_lake(
@@ -59,6 +62,24 @@ def check_all_found(target: LakeTarget, missing: int) -> None:
             " could supply, and the lake does not have those rows",
             hint="the lake table was changed by something else than Tidegate: sweep it, then open"
             " its gate",
+        )
+
+
+def check_none_moved(
+    target: LakeTarget, rows: DataFrame, shape: LakeShape, gaps: Sequence[int]
+) -> None:
+    """For branches whose chunks were read at different cuts: under the key that a row had before
+    the batch there may be another row by now, or none. Only a row that stayed can be looked up."""
+    stayed = reduce(
+        Expr.__and__, (F.col(f"b{i}").eqNullSafe(F.col(key)) for i, key in enumerate(shape.keys))
+    )
+    moved = rows.where(needs(gaps) & ~stayed).count()
+    if moved:
+        raise DataError(
+            ROW_MOVED,
+            f"{target.source}: {moved} rows came under another key while the table was read, with"
+            " values that neither the log nor what was read can tell",
+            hint="sweep the whole table anew",
         )
 
 

@@ -24,7 +24,7 @@ from tidegate.lake.key_ceiling import Ceiling
 from tidegate.names import POSITION_PROPERTY, STEP_PROPERTY
 from tidegate.schema.table import TableSchema
 from tidegate.spark import publish
-from tidegate.spark.base import check_all_found, fill_from_lake
+from tidegate.spark.base import check_all_found, check_none_moved, fill_from_lake
 from tidegate.spark.bounds import Bound
 from tidegate.spark.duplicates import settle_duplicates
 from tidegate.spark.fitness import Fitness, examine, needs
@@ -66,6 +66,8 @@ class Batch:
     """Called right before the first statement that writes."""
     ceiling: Callable[[str], Ceiling | None] = lambda _: None
     """The highest value the branch may hold in a column."""
+    mixed: bool = False
+    """Whether the branch holds rows of several cuts (a sweep that is being drained)."""
     adjusted: dict[str, int] = field(default_factory=dict)
     _caches: list[DataFrame] = field(default_factory=list)
 
@@ -109,6 +111,8 @@ class Batch:
     def without_gaps(self, rows: DataFrame, fitness: Fitness) -> DataFrame:
         if not fitness.needs:
             return rows
+        if self.mixed:
+            check_none_moved(self.target, rows, self.shape, self.gaps)
         filled = self._cache(
             fill_from_lake(self.session, rows, self.shape, self.gaps, self.target, self.branch)
         )

@@ -66,6 +66,30 @@ def test_a_sweep_killed_between_chunks_goes_on_where_it_was(orders: Stack, tmp_p
     assert len(cuts - {None}) == 2
 
 
+def test_rows_that_moved_between_chunks_with_values_nobody_sent_are_read_anew(
+    orders: Stack, fault: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log does not repeat unchanged TOASTed values. One row moves from a chunk that is read
+    later into one that was read before: no chunk has it. Another's old key is taken by a new row,
+    whose value must not become the other's."""
+    orders.db.sql(
+        "ALTER TABLE orders ALTER big SET STORAGE EXTERNAL",
+        f"UPDATE orders SET big = repeat(id::text, 2000) WHERE id > {ROWS} - 10",
+    )
+    fault("sweep.after_chunk")
+    with pytest.raises(faults.Fault):
+        orders.sweep(run="died")
+    monkeypatch.delenv("TIDEGATE_FAULT")
+    orders.db.sql(
+        f"UPDATE orders SET id = -1 WHERE id = {ROWS}",
+        f"UPDATE orders SET id = {ROWS} + 50 WHERE id = {ROWS} - 1",
+        f"INSERT INTO orders VALUES ({ROWS} - 1, 'newcomer', repeat('another', 2000))",
+    )
+    result = orders.swept(run="next")
+    assert not result.resumed
+    assert orders.lake(TABLE, "id", "v", "big") == source_rows(orders)
+
+
 @pytest.mark.parametrize("point", ["sweep.after_gate", "sweep.after_branch", "sweep.after_audit"])
 def test_a_sweep_that_died_elsewhere_is_finished_by_the_next(
     orders: Stack, fault: Callable[[str], None], monkeypatch: pytest.MonkeyPatch, point: str
