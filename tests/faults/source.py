@@ -138,6 +138,8 @@ class Writer:
         self._failure: BaseException | None = None
         self._alive = time.monotonic()
         self.committed = 0
+        self.big_rows_stay = False
+        """Whether rows with TOASTed values keep their key: a killed sweep then always resumes."""
         self.touched = dict.fromkeys(TABLES, 0)
         self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
 
@@ -238,7 +240,12 @@ class Writer:
     def _keys(self, connection: Any) -> str:
         """A key change, or two keys swapped in one transaction."""
         one, two = self._some(5000), self._some(5000)
-        if one == two or self._random.random() < 0.5:
+        if self.big_rows_stay:
+            connection.execute(
+                "UPDATE accounts SET id = %s WHERE id = %s AND coalesce(length(note), 0) < 1000",
+                (self._number(), one),
+            )
+        elif one == two or self._random.random() < 0.5:
             connection.execute("UPDATE accounts SET id = %s WHERE id = %s", (self._number(), one))
         else:
             aside = -self._number()

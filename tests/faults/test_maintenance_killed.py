@@ -90,7 +90,12 @@ def test_files_of_killed_captures_are_removed_once_they_are_old(scenario: Scenar
     scenario.kill_capture("capture.after_files")
     log = ChangeLog(scenario.catalog, scenario.pipeline).table()
     folder = Path(log.location().removeprefix("file://"))
-    live = {Path(task.file.file_path.removeprefix("file://")) for task in log.scan().plan_files()}
+    live = {
+        Path(entry.data_file.file_path.removeprefix("file://"))
+        for snapshot in log.metadata.snapshots  # older ones hold what was trimmed since
+        for manifest in snapshot.manifests(log.io)
+        for entry in manifest.fetch_manifest_entry(log.io)
+    }
     strays = set(folder.rglob("*.parquet")) - live
     assert strays
     long_ago = time.time() - 30 * 86_400

@@ -61,10 +61,8 @@ def test_a_transaction_of_a_million_rows_passes_in_bounded_memory(
     assert (table["status"], table["inserted"]) == ("applied", ROWS)
     rows = stack.table(TABLE).scan().to_arrow().sort_by("id")
     assert rows["id"].equals(pa.chunked_array([pa.array(range(1, ROWS + 1), pa.int64())]))
-    again = pc.multiply(rows["id"].cast(pa.decimal128(14, 3)), pa.scalar(4)).cast(pa.decimal128(20))
-    assert pc.all(
-        pc.equal(pc.multiply(rows["value"], pa.scalar(16)), pc.multiply(again, 5))
-    ).as_py()
+    # Quarters below 2^52 are exact in binary.
+    assert rows["value"].cast(pa.float64()).equals(pc.multiply(rows["id"].cast(pa.float64()), 1.25))
     for column, wanted in (("a", "sum(a)"), ("b", "sum(b)"), ("c", "sum(c)")):
         assert pc.sum(rows[column]).as_py() == float(
             source_db.value(f"SELECT {wanted} FROM measures")

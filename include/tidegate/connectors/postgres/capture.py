@@ -48,6 +48,7 @@ class PostgresStream:
         self.flushed = after.lsn
         self._told = after.lsn  # the last confirmation the server has answered to
         self._settled = threading.Condition()
+        self._settling = threading.Event()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._read, name="capture-reader", daemon=True)
 
@@ -72,6 +73,9 @@ class PostgresStream:
         self.flushed = max(self.flushed, position.lsn)
 
     def settle(self) -> None:
+        # Whoever settles takes no more: a reader that waits to hand over could not hear the answer.
+        self._settling.set()
+        self._clear()
         with self._settled:
             if not self._settled.wait_for(
                 lambda: self._told >= self.flushed or not self._thread.is_alive(), SETTLE_SECONDS
@@ -87,12 +91,16 @@ class PostgresStream:
 
     def close(self) -> None:
         self._stopping.set()
-        with contextlib.suppress(queue.Empty):  # make room for a reader that waits to hand over
-            while True:
-                self._parcels.get_nowait()
+        self._clear()
         if self._thread.is_alive():
             self._thread.join(STATUS_SECONDS)
         self._wire.close()
+
+    def _clear(self) -> None:
+        """Make room for a reader that waits to hand over."""
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self._parcels.get_nowait()
 
     def _decode(self, parcel: Parcel) -> ChangeBatch:
         through = None if parcel.through is None else boundary(self._epoch, parcel.through)
@@ -128,7 +136,7 @@ class PostgresStream:
             self._settled.notify_all()
 
     def _put(self, item: Parcel | BaseException, *, answer: bool = True) -> None:
-        while not self._stopping.is_set():
+        while not (self._stopping.is_set() or self._settling.is_set()):
             try:
                 self._parcels.put(item, timeout=1.0)
                 return

@@ -53,8 +53,9 @@ def jdbc(settings: PostgresSettings, snapshot_name: str) -> JdbcRead:
     """How a Spark task reads at ``snapshot_name``."""
     # A TRUNCATE of the application queues behind the cut's locks and these reads behind it: without
     # a limit neither would ever go on, nor would anything else that wants the table (I11).
-    limit = {"lock_timeout": f"{int(settings.lock_timeout_seconds * 1000)}ms"}
-    pinned = "".join(f"SET {name} = '{value}'; " for name, value in (_session() | limit).items())
+    # An option of the connection: Spark asks for the columns before it runs a statement of ours.
+    limit = f"-c lock_timeout={int(settings.lock_timeout_seconds * 1000)}"
+    pinned = "".join(f"SET {name} = '{value}'; " for name, value in _session().items())
     properties = {
         "user": settings.username,
         "password": settings.password.get_secret_value(),
@@ -62,6 +63,7 @@ def jdbc(settings: PostgresSettings, snapshot_name: str) -> JdbcRead:
         "ApplicationName": f"{APPLICATION} sweep",
         "connectTimeout": str(settings.connect_timeout_seconds),
         "tcpKeepAlive": "true",
+        "options": limit,
         # Binary results from the first execution on: a sweep executes each statement once.
         "prepareThreshold": "-1",
     }
