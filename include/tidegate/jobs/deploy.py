@@ -24,8 +24,9 @@ from tidegate.envelope.position import Position
 from tidegate.errors import ConfigError, FatalError
 from tidegate.lake.catalog import ensure_namespace, open_catalog
 from tidegate.lake.change_log import ChangeLog
+from tidegate.lake.gate import Gate
 from tidegate.lake.reports import Reports
-from tidegate.lake.retire import forget_removed, refuse_while_swept, retire
+from tidegate.lake.retire import forget_removed, retire
 from tidegate.names import PROPERTY_PREFIX
 
 DEPLOYMENT_PROPERTY: Final = f"{PROPERTY_PREFIX}deployment"
@@ -102,7 +103,7 @@ def undeploy(
     gone, and the lake's part comes after it.
     """
     catalog = open_catalog(platform, pipeline)
-    refuse_while_swept(catalog, pipeline, platform.gate)
+    Gate(catalog, pipeline, platform.gate).refuse_swept(pipeline.source.tables)
     notes = _notes(catalog, pipeline)
     deployment = notes.get(DEPLOYMENT_PROPERTY)
     actions: tuple[str, ...] = ()

@@ -79,6 +79,10 @@ class Gate:
             names = [str(table) for table in tables]
         return {name: _table_gate(fold, name) for name in names}
 
+    def refuse_swept(self, tables: Iterable[object]) -> None:
+        """Raise before anything is taken away from under a sweep."""
+        self._refuse_sweeping(self._journal.fold(), [str(table) for table in tables])
+
     def hold(self, tables: Iterable[object], reason: str, actor: str) -> None:
         """Close the gates until someone opens them. A running apply finishes its batch first."""
         names = self._names(tables)

@@ -24,10 +24,10 @@ class Ceiling:
     highest: int | str | None
 
 
-def key_ceiling(table: Table, snapshot_id: int, column: str) -> Ceiling | None:
+def key_ceiling(table: Table, snapshot_id: int | None, column: str) -> Ceiling | None:
     """The ceiling of ``column`` as of a snapshot; None if it is not known."""
     field = table.schema().find_field(column)
-    snapshot = table.metadata.snapshot_by_id(snapshot_id)
+    snapshot = None if snapshot_id is None else table.metadata.snapshot_by_id(snapshot_id)
     if snapshot is None or not isinstance(field.field_type, IntegerType | LongType | StringType):
         return None
     manifests = [

@@ -14,7 +14,6 @@ from pyiceberg.exceptions import NamespaceNotEmptyError
 
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import GateConfig
-from tidegate.errors import HeldError
 from tidegate.lake.catalog import load
 from tidegate.lake.change_log import ChangeLog
 from tidegate.lake.gate import Gate, GateState
@@ -75,25 +74,15 @@ def retire(
         gate = Gate(catalog, pipeline, settings)
         with gate.lease(f"retire-{uuid.uuid4().hex[:8]}", pipeline.source.tables, "retire"):
             for identifier in gone:
-                drop(catalog, identifier)
-            drop(catalog, gate.identifier)  # last: it is what keeps others away
+                if identifier != gate.identifier:
+                    drop(catalog, identifier)
+            # Last, and even if it was not there: the lease made it, and it keeps others away.
+            drop(catalog, gate.identifier)
     if not dry_run:
         _drop_namespace(catalog, pipeline.control_namespace)
         if purge:
             _drop_namespace(catalog, pipeline.namespace)
     return Retired(_names(gone), () if purge else _names(lake))
-
-
-def refuse_while_swept(catalog: Catalog, pipeline: PipelineConfig, settings: GateConfig) -> None:
-    """Raise before anything is taken away from under a sweep."""
-    states = Gate(catalog, pipeline, settings).states(pipeline.source.tables)
-    swept = [name for name, gate in states.items() if gate.state is GateState.SWEEPING]
-    if swept:
-        raise HeldError(
-            "gate.sweeping",
-            f"{', '.join(swept)} is being swept by run {states[swept[0]].run}",
-            hint="wait for that sweep, or give it up: `tidegate gate open --abandon`",
-        )
 
 
 def _control(catalog: Catalog, pipeline: PipelineConfig) -> list[tuple[str, str]]:

@@ -28,7 +28,7 @@ from tidegate.config.pipeline import LakeTarget
 from tidegate.errors import FatalError, HeldError, TidegateError
 from tidegate.lake import commits
 from tidegate.lake.catalog import load
-from tidegate.lake.key_ceiling import Ceiling, key_ceiling
+from tidegate.lake.key_ceiling import key_ceiling
 from tidegate.lake.positions import ancestors, summary
 from tidegate.lake.schema_history import SchemaHistory
 from tidegate.lake.tables import evolution, evolution_sql, qualified
@@ -44,7 +44,7 @@ from tidegate.schema.table import TableSchema
 from tidegate.spark import publish
 from tidegate.spark.modes import Batch, write
 from tidegate.spark.stamp import verify_stamp
-from tidegate.spark.survey import LogPin, LogRange, SchemaShare, Survey, read_log
+from tidegate.spark.survey import LogPin, LogRange, Survey, read_log
 from tidegate.spark.typed import LakeShape
 
 STEP: Final = "apply"
@@ -107,11 +107,33 @@ def apply_range(
         STEP_PROPERTY: STEP,
     }
     start = base if branch is None else commits.head_id(table, branch)
-    ceiling = partial(key_ceiling, table, start) if start is not None else lambda _: None
+
+    def before_write() -> None:
+        faults.point("apply.before_commit")
+        context.check()  # I4
+
     try:
-        adjusted = _write(
-            session, context, target, span, found, schemas, work, stamp, ceiling, branch is not None
-        )
+        if not schemas:
+            before_write()
+            publish.stamp(session, target, branch=work, properties=stamp)
+            adjusted: dict[str, int] = {}
+        else:
+            batch = Batch(
+                session=session,
+                target=target,
+                shape=lake_shape(session, target, schemas[-1][0]),
+                schemas=schemas,
+                log=_narrow(session, context.pin, target, span),
+                found=found,
+                epoch=span.until.epoch,
+                branch=work,
+                stamp=stamp,
+                before_write=before_write,
+                ceiling=partial(key_ceiling, table, start),
+                mixed=branch is not None,
+            )
+            write(batch)
+            adjusted = batch.adjusted
     except TidegateError:
         if branch is None:
             publish.drop_branch(session, target, work)  # a held table must not keep it for long
@@ -128,46 +150,6 @@ def apply_range(
     if branch is None:
         table = _publish(session, context, target, work, stamp)
     return _outcome(table, branch, counts, found, adjusted, began)
-
-
-def _write(
-    session: SparkSession,
-    context: ApplyContext,
-    target: LakeTarget,
-    span: LogRange,
-    found: Survey,
-    schemas: list[tuple[TableSchema, SchemaShare]],
-    branch: str,
-    stamp: dict[str, str],
-    ceiling: Callable[[str], Ceiling | None],
-    mixed: bool,
-) -> dict[str, int]:
-    """Write to the branch; how many values of which columns a policy adjusted."""
-
-    def before_write() -> None:
-        faults.point("apply.before_commit")
-        context.check()  # I4
-
-    if not schemas:
-        before_write()
-        publish.stamp(session, target, branch=branch, properties=stamp)
-        return {}
-    batch = Batch(
-        session=session,
-        target=target,
-        shape=lake_shape(session, target, schemas[-1][0]),
-        schemas=schemas,
-        log=_narrow(session, context.pin, target, span),
-        found=found,
-        epoch=span.until.epoch,
-        branch=branch,
-        stamp=stamp,
-        before_write=before_write,
-        ceiling=ceiling,
-        mixed=mixed,
-    )
-    write(batch)
-    return batch.adjusted
 
 
 def lake_shape(session: SparkSession, target: LakeTarget, schema: TableSchema) -> LakeShape:
