@@ -1,4 +1,4 @@
-"""Write docs/reference/{configuration,cli,errors}.md from the code; --check fails if they differ.
+"""Write docs/reference/{configuration,cli,errors,types}.md from the code; --check fails if they differ.
 
     python docs/generate.py          # make docs
     python docs/generate.py --check  # make lint
@@ -12,6 +12,7 @@ from pathlib import Path
 from tidegate.cli import error_reference, reference
 from tidegate.cli.main import app
 from tidegate.config import reference as configuration
+from tidegate.connectors.postgres import type_reference
 
 TARGET = Path(__file__).parent / "reference"
 
@@ -21,6 +22,7 @@ def pages() -> dict[str, str]:
         "configuration.md": configuration.reference(),
         "cli.md": reference.reference(app),
         "errors.md": error_reference.reference(),
+        "types.md": type_reference.reference(),
     }
 
 

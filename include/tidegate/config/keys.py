@@ -22,6 +22,7 @@ class Key:
     name: str
     field: FieldInfo
     nested: type[Section] | None  # the section its value is, or holds
+    into: str = ""  # how a path goes on into that section
 
 
 def keys(root: type[Section], prefix: str = "") -> Iterator[Key]:
@@ -29,7 +30,7 @@ def keys(root: type[Section], prefix: str = "") -> Iterator[Key]:
     for name, field in root.model_fields.items():
         path = f"{prefix}.{name}" if prefix else name
         nested, suffix = _nested(field.annotation)
-        yield Key(path, root, name, field, nested)
+        yield Key(path, root, name, field, nested, suffix)
         if nested is not None:
             yield from keys(nested, path + suffix)
 
@@ -65,5 +66,5 @@ def _nested(annotation: Any) -> tuple[type[Section] | None, str]:
         return section, "[]"
     if origin is dict:
         section, _ = _nested(arguments[1])
-        return section, ".<table>"
+        return section, ".<column>" if arguments[0] is str else ".<table>"
     return None, ""

@@ -12,6 +12,7 @@ from tidegate.config.base import Issue, Section, WrongTogether
 from tidegate.config.sinks import (
     IcebergSink,
     MaintenanceConfig,
+    Policies,
     SinkConfig,
     SinkType,
     TableOptions,
@@ -145,6 +146,7 @@ class PipelineConfig(Section):
             format_version=lake.format_version,
             partition_by=lake.partition_by if own.partition_by is None else own.partition_by,
             sort_by=lake.sort_by if own.sort_by is None else own.sort_by,
+            policies=own.policies or lake.policies,
             properties=lake.properties,
             options=own,
             maintenance=own.maintenance or lake.maintenance,
@@ -166,6 +168,7 @@ class LakeTarget(Section):
     format_version: Literal[2, 3]
     partition_by: tuple[str, ...]
     sort_by: tuple[str, ...]
+    policies: Policies
     properties: dict[str, str]
     options: TableOptions
     maintenance: MaintenanceConfig

@@ -64,16 +64,9 @@ def _sections(root: type[Section]) -> Iterator[str]:
     yield _table("", root, [key for key in keys(root) if "." not in key.path])
     for key in keys(root):
         if key.nested is not None:
-            prefix = key.path + _suffix(key)
+            prefix = key.path + key.into
             own = [k for k in keys(root) if k.path.rpartition(".")[0] == prefix]
             yield _table(prefix, key.nested, own)
-
-
-def _suffix(key: Key) -> str:
-    origins = {get_origin(part) for part in _parts(key.field.annotation)}
-    if tuple in origins:
-        return "[]"
-    return ".<table>" if dict in origins else ""
 
 
 def _table(path: str, section: type[Section], own: list[Key]) -> str:
@@ -138,12 +131,6 @@ def _simple_name(annotation: Any) -> str:
 
 def _plural(name: str) -> str:
     return {"text": "texts", "section": "sections"}.get(name, name)
-
-
-def _parts(annotation: Any) -> Iterator[Any]:
-    yield annotation
-    if get_origin(annotation) in (Union, types.UnionType):
-        yield from get_args(annotation)
 
 
 def _default(key: Key) -> str:

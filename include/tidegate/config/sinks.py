@@ -135,6 +135,33 @@ class Expectation(Section):
     kwargs: dict[str, Any] = Field({}, description="Its arguments, e.g. {column: email}.")
 
 
+class Policies(Section):
+    """What becomes of values that no lake type holds. Every use is counted."""
+
+    datetime: Literal["clamp", "null", "string", "reject"] = Field(
+        "clamp",
+        description="±infinity, BC and years after 9999 of dates and timestamps. clamp: the first"
+        " or last moment the lake holds; null; string: columns of these types become text; reject:"
+        " the row cannot be applied, and its table is held.",
+    )
+    numeric: Literal["null", "string", "reject"] = Field(
+        "null", description="NaN of numerics that are decimals in the lake; as above."
+    )
+
+
+class ColumnOptions(Section):
+    """What one column overrides."""
+
+    type: str | None = Field(
+        None,
+        description="Lake type: string (any column, the source's own text), decimal(p,s), long,"
+        " list<…>; see the types reference for what can become what.",
+    )
+    policy: Literal["clamp", "null", "string", "reject"] | None = Field(
+        None, description="For values no lake type holds; by default the table's policies."
+    )
+
+
 class TableOptions(Section):
     """What one table overrides. Unset keys take the sink's value."""
 
@@ -149,6 +176,10 @@ class TableOptions(Section):
     sort_by: tuple[str, ...] | None = Field(
         None, description="Sort order; by default the key, so that merges prune files."
     )
+    policies: Policies | None = Field(
+        None, description="For values no lake type holds; replaces the sink's section as a whole."
+    )
+    columns: dict[str, ColumnOptions] = Field({}, description="Overrides by source column.")
     expectations: tuple[Expectation, ...] = Field(
         (), description="Great Expectations checks a sweep must pass before it is published."
     )
@@ -187,6 +218,9 @@ class IcebergSink(Section):
         (), description="Partition terms of every table: day(created_at), bucket(16, id)."
     )
     sort_by: tuple[str, ...] = Field((), description="Sort order; by default the key.")
+    policies: Policies = Field(
+        Policies(), description="What becomes of values that no lake type holds."
+    )
     properties: dict[str, str] = Field({}, description="Iceberg table properties to set.")
     maintenance: MaintenanceConfig = Field(MaintenanceConfig(), description="When upkeep is due.")
     tables: dict[TableName, TableOptions] = Field({}, description="Overrides by source table.")

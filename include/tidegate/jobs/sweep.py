@@ -40,6 +40,7 @@ from tidegate.lake.reports import Reports
 from tidegate.names import TableId, sweep_branch
 from tidegate.observability import log
 from tidegate.observability.progress import Progress, silent
+from tidegate.schema.contract import contracted
 from tidegate.spark import expectations, publish
 from tidegate.spark.audit import failed
 from tidegate.spark.base import ROW_MOVED
@@ -117,7 +118,7 @@ def run_sweep(
     source = open_source(pipeline, platform)
     try:
         if keys is not None:  # before any gate closes
-            keys.key(targets[0], source.discover(targets[0].table))
+            keys.key(targets[0], contracted(source.discover(targets[0].table), targets[0]))
         job = _Sweep(spark, pipeline, platform, source, progress, actor, reason)
         if dry_run:
             rows = [TableSweep(**plan) for plan in planned(source, job.epoch, targets, platform)]

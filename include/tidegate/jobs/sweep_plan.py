@@ -13,6 +13,7 @@ from tidegate.connectors.protocol import Source
 from tidegate.errors import ConfigError, HeldError
 from tidegate.lake.gate import Gate, GateState
 from tidegate.names import TableId
+from tidegate.schema.contract import contracted
 from tidegate.spark.sweep_range import KeyRange
 
 
@@ -97,7 +98,7 @@ def planned(
     ids = tuple(target.table for target in targets)
     with source.cut(ids, epoch=epoch) as cut:
         for target in targets:
-            schema = cut.schema(target.table)
+            schema = contracted(cut.schema(target.table), target)
             chunks = cut.chunks(target.table, schema, platform.sweep.chunk_rows)
             yield {
                 "table": target.source,

@@ -32,6 +32,7 @@ from tidegate.lake.reports import Reports
 from tidegate.names import TableId
 from tidegate.observability import log
 from tidegate.observability.progress import Progress, silent
+from tidegate.schema.contract import contracted
 from tidegate.spark.sweep_read import read_chunks
 from tidegate.spark.verify import Difference, compare
 from tidegate.spark.verify_rows import lake_rows
@@ -205,7 +206,7 @@ class _Verify:
         return verdict
 
     def _compare(self, cut: Cut, target: LakeTarget) -> TableVerdict:
-        schema = cut.schema(target.table)
+        schema = contracted(cut.schema(target.table), target)
         if not schema.key_columns:
             reason = "a table without a key has no rows that could be told apart"
             return TableVerdict(target.source, "skipped", reason=reason)

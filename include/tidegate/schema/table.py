@@ -22,6 +22,7 @@ class Column:
     policy: Policy = Policy.CLAMP
     nullable: bool = True
     key: int | None = None  # 0-based place in the key, None if not part of it
+    recast: bool = False  # the pipeline's file asks for another type (schema/contract.py)
 
     def to_dict(self) -> dict[str, Any]:
         return {

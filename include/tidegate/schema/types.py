@@ -1,11 +1,12 @@
 """Logical types: what a lake column holds, and how the source's text becomes it.
 
 A :class:`LogicalType` is an Iceberg type in our words. A :class:`TextRule` names how the source
-prints a value on the log path; ``spark/casts.py`` has one exact cast per (rule, type).
+prints a value on the log path; ``spark/casts`` has one exact cast per (rule, type).
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -77,11 +78,37 @@ _SPARK: Final[dict[Kind, str]] = {
 }
 
 STRING: Final = LogicalType(Kind.STRING)
+MAX_PRECISION: Final = 38
+
+_WRITTEN: Final = re.compile(
+    r"(?P<kind>[a-z]+)(?:\((?P<p>\d{1,2}), ?(?P<s>\d{1,2})\)|<(?P<element>.+)>)?\Z"
+)
+
+
+def parse_type(text: str) -> LogicalType | None:
+    """A type as :meth:`LogicalType.__str__` writes it; None for anything else."""
+    match = _WRITTEN.match(text.strip())
+    if match is None or match["kind"] not in set(Kind):
+        return None
+    kind, element = Kind(match["kind"]), None
+    if (kind is Kind.DECIMAL) is not (match["p"] is not None):
+        return None
+    if (kind is Kind.LIST) is not (match["element"] is not None):
+        return None
+    precision, scale = int(match["p"] or 0), int(match["s"] or 0)
+    if kind is Kind.DECIMAL and not (0 < precision <= MAX_PRECISION and scale <= precision):
+        return None
+    if kind is Kind.LIST:
+        element = parse_type(match["element"])
+        if element is None or element.kind is Kind.LIST:
+            return None
+    return LogicalType(kind, precision, scale, element)
 
 
 class Policy(StrEnum):
     """What happens to a value that the lake type cannot hold; every use is counted (I6)."""
 
     CLAMP = "clamp"  # the nearest value that can be held: ±infinity and out-of-range dates
-    NULL = "null"  # NaN and Infinity of numerics
+    NULL = "null"  # NaN of numerics
+    STRING = "string"  # the column holds the source's text instead (schema/contract.py)
     REJECT = "reject"  # the row cannot be applied

@@ -40,6 +40,7 @@ from tidegate.names import (
     apply_branch,
     quote_spark,
 )
+from tidegate.schema.contract import contracted
 from tidegate.schema.table import TableSchema
 from tidegate.spark import publish
 from tidegate.spark.modes import Batch, write
@@ -95,7 +96,9 @@ def apply_range(
     this thread's own. With no rows in ``found`` only the position moves.
     """
     began = time.monotonic()
-    schemas = [(context.history.get(share.schema_id), share) for share in found.shares]
+    schemas = [
+        (contracted(context.history.get(share.schema_id), target), share) for share in found.shares
+    ]
     table = _evolve(session, context.catalog, target, [schema for schema, _ in schemas])
     work = branch or apply_branch(context.token)
     if branch is None:

@@ -24,7 +24,8 @@ def last_typed(
     """:func:`last_per_key` of a batch of one schema without gaps and old rows: values that a later
     change replaces are never parsed."""
     cells = cells_of(shape, schema, share)
-    halves = keyed(log, shape, schema, cells, images=False)
+    own = log.where(F.col("schema_id") == share.schema_id)
+    halves = keyed(own, shape, schema, cells, images=False)
     return cast_values(last_per_key(halves, shape), shape, cells, gaps=())
 
 

@@ -25,6 +25,7 @@ from tidegate.lake.catalog import ensure_namespace, load
 from tidegate.lake.tables import create_sql, evolution, evolution_sql, shape_sql
 from tidegate.names import sweep_branch
 from tidegate.observability.progress import Progress
+from tidegate.schema.contract import contracted
 from tidegate.schema.table import TableSchema
 from tidegate.spark import publish
 from tidegate.spark.audit import Audit, Wanted, audit
@@ -74,7 +75,7 @@ class Sweeper:
 
     def prepare(self, target: LakeTarget) -> tuple[Table, TableSchema]:
         """The lake table with every column the source has at the cut (I8)."""
-        schema = self.cut.schema(target.table)
+        schema = contracted(self.cut.schema(target.table), target)
         ensure_namespace(self.catalog, target.namespace)
         table = load(self.catalog, target.identifier)
         if table is None:
@@ -107,7 +108,7 @@ class Sweeper:
     def build_range(self, target: LakeTarget, run: str, keys: KeyRange) -> Built:
         """Bring the rows of a key range to the branch; all others stay as ``main`` has them."""
         table = self.loaded(target)
-        schema = self.cut.schema(target.table)
+        schema = contracted(self.cut.schema(target.table), target)
         key = keys.key(target, schema)
         stands = positions.applied(table)
         change = evolution(table.schema(), schema, target)

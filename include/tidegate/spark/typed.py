@@ -89,7 +89,8 @@ def typed(
     parts = []
     for schema, share in schemas:
         cells = cells_of(shape, schema, share, old_rows)
-        parts.append(cast_values(keyed(log, shape, schema, cells, images), shape, cells, gaps))
+        own = log.where(F.col("schema_id") == share.schema_id)
+        parts.append(cast_values(keyed(own, shape, schema, cells, images), shape, cells, gaps))
     return reduce(DataFrame.unionByName, parts)
 
 
@@ -106,8 +107,9 @@ def keyed(
     cells: Sequence[Cell | None],
     images: bool,
 ) -> DataFrame:
-    """Halves whose keys are typed, and whose values are still text: see :func:`cast_values`."""
-    rows = log.where((F.col("schema_id") == schema.schema_id) & (F.col("op") != Op.TRUNCATE))
+    """Halves of ``log``, all under ``schema``, whose keys are typed, and whose values are still
+    text: see :func:`cast_values`."""
+    rows = log.where(F.col("op") != Op.TRUNCATE)
     old = [
         cast(column, F.col("key").getItem(place)) for place, column in enumerate(schema.key_columns)
     ]

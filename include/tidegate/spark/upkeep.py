@@ -39,16 +39,18 @@ class Compacted:
 
 def compact(session: SparkSession, table: Identifier, *, rows_per_batch: int) -> Compacted:
     """Merge small files and fold deletes in, about ``rows_per_batch`` rows a commit."""
-    target = _file_bytes(session, table, rows_per_batch)
+    size = _size(session, table)
+    target = _file_bytes(session, table, size, rows_per_batch)
     options = {
         "target-file-size-bytes": str(target),
         "max-file-group-size-bytes": str(target),
         "min-input-files": str(MIN_INPUT_FILES),
         "delete-file-threshold": "1",
         "remove-dangling-deletes": "true",
-        # Each group is its own commit, so that an interrupted compaction keeps what it did.
+        # Each group is its own commit, so that an interrupted compaction keeps what it did. With
+        # fewer commits than groups Iceberg counts commits that it never meant to make as failed.
         "partial-progress.enabled": "true",
-        "partial-progress.max-commits": str(_groups(session, table, target)),
+        "partial-progress.max-commits": str(max(1, size.files)),
         "partial-progress.max-failed-commits": "0",
     }
     strategy = "sort" if _sorted(session, table) else "binpack"
@@ -121,24 +123,19 @@ def _before(age: timedelta) -> str:
     return f"TIMESTAMP '{moment:%Y-%m-%d %H:%M:%S.%f}'"
 
 
-def _file_bytes(session: SparkSession, table: Identifier, rows: int) -> int:
+def _file_bytes(session: SparkSession, table: Identifier, size: Row, rows: int) -> int:
     """The size of a file of ``rows`` rows, never above what the table asks for."""
     wanted = int(
         _properties(session, table).get("write.target-file-size-bytes", DEFAULT_FILE_BYTES)
     )
-    size = _size(session, table)
     if not size.records:
         return wanted
     return min(wanted, max(MIN_FILE_BYTES, int(rows * size.bytes / size.records)))
 
 
-def _groups(session: SparkSession, table: Identifier, target: int) -> int:
-    return max(1, -(-int(_size(session, table).bytes) // target))
-
-
 def _size(session: SparkSession, table: Identifier) -> Row:
     return session.sql(
-        "SELECT coalesce(sum(file_size_in_bytes), 0) AS bytes,"
+        "SELECT count(*) AS files, coalesce(sum(file_size_in_bytes), 0) AS bytes,"
         f" coalesce(sum(record_count), 0) AS records FROM {spark_name(table)}.data_files"
     ).collect()[0]
 

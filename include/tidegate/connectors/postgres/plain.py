@@ -32,7 +32,7 @@ _WITHIN: Final = {
 
 def candidates(schema: TableSchema) -> tuple[Column, ...]:
     """Columns worth asking about."""
-    return tuple(column for column in schema.columns if column.type.kind in _WITHIN)
+    return tuple(c for c in schema.columns if c.type.kind in _WITHIN and not c.recast)
 
 
 def summed(schema: TableSchema) -> tuple[Column, ...]:
@@ -63,5 +63,8 @@ def expression(column: Column) -> str:
 
 
 def _typed(column: Column) -> str:
-    # A domain would reach the driver as an unknown type.
-    return f"{quote_sql(column.name)}::{_SQL_TYPE[column.type.kind]}"
+    # A domain would reach the driver as an unknown type, and without precision and scale Spark
+    # would take a numeric for decimal(38,18). Nothing is rounded: the column has just these.
+    limits = f"({column.type.precision},{column.type.scale})"
+    typed = _SQL_TYPE[column.type.kind] + (limits if column.type.kind is Kind.DECIMAL else "")
+    return f"{quote_sql(column.name)}::{typed}"

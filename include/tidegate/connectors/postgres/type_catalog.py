@@ -12,7 +12,7 @@ _SQL: Final = """
 SELECT t.oid, t.typname, n.nspname, t.typtype, t.typbasetype, t.typtypmod,
        CASE WHEN t.typcategory = 'A' AND t.typlen = -1
                  AND t.typname NOT IN ('int2vector', 'oidvector') THEN t.typelem ELSE 0 END,
-       coalesce(e.typdelim, t.typdelim)::text
+       coalesce(e.typdelim, t.typdelim)::text, t.typndims
 FROM pg_catalog.pg_type t
 JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace
 LEFT JOIN pg_catalog.pg_type e ON e.oid = t.typelem AND t.typelem <> 0
@@ -46,6 +46,7 @@ class TypeCatalog:
         resolved = self._types[oid]
         while resolved is not None and resolved.kind == "d":
             typmod = resolved.base_typmod if resolved.base_typmod != -1 else typmod
+            dimensions = max(dimensions, resolved.dimensions)
             resolved = self._types[resolved.base]
         if resolved is None:
             return scalar("", -1)

@@ -13,9 +13,8 @@ from typing import Final
 
 from tidegate.names import quote_sql
 from tidegate.schema.table import Column
-from tidegate.schema.types import STRING, Kind, LogicalType, Policy, TextRule
+from tidegate.schema.types import MAX_PRECISION, STRING, Kind, LogicalType, Policy, TextRule
 
-MAX_PRECISION: Final = 38
 _TYPMOD_HEADER: Final = 4
 _SCALE_BITS: Final = 0x7FF
 _SCALE_SIGN: Final = 0x400
@@ -34,6 +33,7 @@ class PgType:
     base_typmod: int = -1
     element: int = 0  # element type of a true array
     delimiter: str = ","
+    dimensions: int = 0  # typndims: of a domain over an array
 
     @property
     def built_in(self) -> bool:
@@ -50,19 +50,84 @@ class Mapped:
 
 
 _STRING: Final = Mapped(STRING, TextRule.PLAIN)
+_DIGITS: Final = Mapped(STRING, TextRule.PG_NUMBER)
 
-_SCALARS: Final[dict[str, Mapped]] = {
-    "bool": Mapped(LogicalType(Kind.BOOLEAN), TextRule.PG_BOOL),
-    "int2": Mapped(LogicalType(Kind.INT), TextRule.PG_NUMBER),
-    "int4": Mapped(LogicalType(Kind.INT), TextRule.PG_NUMBER),
-    "int8": Mapped(LogicalType(Kind.LONG), TextRule.PG_NUMBER),
-    "float4": Mapped(LogicalType(Kind.FLOAT), TextRule.PG_NUMBER),
-    "float8": Mapped(LogicalType(Kind.DOUBLE), TextRule.PG_NUMBER),
-    "date": Mapped(LogicalType(Kind.DATE), TextRule.PG_DATETIME, Policy.CLAMP),
-    "timestamp": Mapped(LogicalType(Kind.TIMESTAMP), TextRule.PG_DATETIME, Policy.CLAMP),
-    "timestamptz": Mapped(LogicalType(Kind.TIMESTAMPTZ), TextRule.PG_DATETIME, Policy.CLAMP),
-    "bytea": Mapped(LogicalType(Kind.BINARY), TextRule.PG_BYTEA),
-}
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """Types of one kind, what the lake makes of them, and the rule in words."""
+
+    names: tuple[str, ...]  # typname
+    shown: str
+    mapped: Mapped
+    note: str
+
+
+SCALARS: Final = (
+    Scalar(("bool",), "boolean", Mapped(LogicalType(Kind.BOOLEAN), TextRule.PG_BOOL), ""),
+    Scalar(
+        ("int2", "int4"),
+        "smallint, integer, serial",
+        Mapped(LogicalType(Kind.INT), TextRule.PG_NUMBER),
+        "",
+    ),
+    Scalar(("int8",), "bigint", Mapped(LogicalType(Kind.LONG), TextRule.PG_NUMBER), ""),
+    Scalar(
+        ("float4",),
+        "real",
+        Mapped(LogicalType(Kind.FLOAT), TextRule.PG_NUMBER),
+        "the same 32 bits; NaN, ±Infinity and −0 are values like others",
+    ),
+    Scalar(
+        ("float8",),
+        "double precision",
+        Mapped(LogicalType(Kind.DOUBLE), TextRule.PG_NUMBER),
+        "the same 64 bits; NaN, ±Infinity and −0 are values like others",
+    ),
+    Scalar(
+        ("date",),
+        "date",
+        Mapped(LogicalType(Kind.DATE), TextRule.PG_DATETIME, Policy.CLAMP),
+        "years 1 to 9999; others, BC and ±infinity by the datetime policy",
+    ),
+    Scalar(
+        ("timestamp",),
+        "timestamp",
+        Mapped(LogicalType(Kind.TIMESTAMP), TextRule.PG_DATETIME, Policy.CLAMP),
+        "microseconds, no zone; range as for date",
+    ),
+    Scalar(
+        ("timestamptz",),
+        "timestamp with time zone",
+        Mapped(LogicalType(Kind.TIMESTAMPTZ), TextRule.PG_DATETIME, Policy.CLAMP),
+        "the instant, microseconds; range as for date, in UTC",
+    ),
+    Scalar(("bytea",), "bytea", Mapped(LogicalType(Kind.BINARY), TextRule.PG_BYTEA), ""),
+    Scalar(
+        ("text", "varchar", "name"),
+        "text, character varying, name",
+        _STRING,
+        "empty is not NULL; nothing is trimmed",
+    ),
+    Scalar(("bpchar",), "character(n)", _STRING, "with its padding, as the log sends it"),
+    Scalar(
+        ("json", "jsonb"),
+        "json, jsonb",
+        _STRING,
+        "json as it was written, jsonb as PostgreSQL prints it; Iceberg's variant is not offered:"
+        " PyIceberg 0.12 cannot load a table that has one",
+    ),
+    Scalar(("uuid",), "uuid", _STRING, "36 lower-case characters"),
+    Scalar(
+        ("time", "timetz"), "time, time with time zone", _STRING, "24:00:00 and offsets are kept"
+    ),
+    Scalar(("interval",), "interval", _STRING, "IntervalStyle postgres"),
+    Scalar(("money",), "money", _STRING, "printed with lc_monetary C"),
+    Scalar(("oid", "xid", "cid", "xid8"), "oid, xid, cid, xid8", _DIGITS, "can become long"),
+)
+"""Every other type is ``string``: the text its output function prints."""
+
+_BY_NAME: Final = {name: scalar.mapped for scalar in SCALARS for name in scalar.names}
 
 
 def scalar(name: str, typmod: int, *, built_in: bool = True) -> Mapped:
@@ -71,7 +136,7 @@ def scalar(name: str, typmod: int, *, built_in: bool = True) -> Mapped:
         return _STRING
     if name == "numeric":
         return _numeric(typmod)
-    return _SCALARS.get(name, _STRING)
+    return _BY_NAME.get(name, _STRING)
 
 
 def array_of(element: Mapped) -> Mapped:
@@ -82,12 +147,12 @@ def array_of(element: Mapped) -> Mapped:
 def _numeric(typmod: int) -> Mapped:
     """``numeric(p,s)`` if a decimal holds it; unlimited, negative or odd scales stay exact text."""
     if typmod < _TYPMOD_HEADER:
-        return _STRING
+        return _DIGITS
     packed = typmod - _TYPMOD_HEADER
     precision = (packed >> 16) & 0xFFFF
     scale = ((packed & _SCALE_BITS) ^ _SCALE_SIGN) - _SCALE_SIGN  # 11 bits, signed since 15
     if not (0 < precision <= MAX_PRECISION and 0 <= scale <= precision):
-        return _STRING
+        return _DIGITS
     return Mapped(LogicalType(Kind.DECIMAL, precision, scale), TextRule.PG_NUMBER, Policy.NULL)
 
 
@@ -104,6 +169,8 @@ _TEXTUAL: Final = re.compile(r"(text|character varying(\(\d+\))?|name|jsonb?|uui
 
 def native(column: Column) -> bool:
     """Whether a sweep's value needs no cast: it has the final type already."""
+    if column.recast and column.type.kind is not Kind.STRING:
+        return False  # a cast of the server's would round
     return column.type.kind in _NATIVE_KINDS
 
 
@@ -114,7 +181,7 @@ def select_expression(column: Column) -> str:
     if kind is not Kind.STRING and native(column):
         # A domain would reach the driver as an unknown type.
         return f"{name}::{_PLAIN_SQL[kind]} AS {name}"
-    if kind in (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.DECIMAL):
+    if kind in (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.DECIMAL) and not column.recast:
         return f"{name}::text AS {name}"
     if _TEXTUAL.match(column.source_type):
         return f"{name}::text AS {name}"
