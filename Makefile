@@ -33,14 +33,15 @@ setup: ## Create .venv, install packages, find or install Java, fetch jars
 
 ##@ Tests
 
-.PHONY: test-unit test-spark test-integration test-dags test-system test-faults
+.PHONY: test-unit test-spark test-integration test-conformance test-dags test-system test-faults
 test-unit: setup ## Unit and contract tests (no JVM, no server)
 test-spark: setup ## Spark tests
 test-integration: setup ## Tests against a real PostgreSQL
+test-conformance: setup ## Every conformance case on every path, on PostgreSQL 15
 test-dags: setup ## Dags, operators, sensors
 test-system: setup ## A pipeline on a Spark cluster, S3 and a PostgreSQL catalog
 test-faults: setup ## The whole matrix of killed processes, full disks, locked catalogs (half an hour)
-test-unit test-spark test-integration test-dags test-system test-faults:
+test-unit test-spark test-integration test-conformance test-dags test-system test-faults:
 	@$(ENV) && $(PY) scripts/run_tests.py $(@:test-%=%) $(ARGS)
 
 ##@ Checks and reference
@@ -53,6 +54,14 @@ lint: setup ## ruff, mypy, import contracts, generated reference up to date
 format: setup ## Let ruff rewrite what it can
 	@.venv/bin/ruff check --fix $(wildcard $(LINTED))
 	@.venv/bin/ruff format $(wildcard $(LINTED))
+
+CONFORMANCE := $(foreach version,14 15 16 17 18,--server $(version)) \
+	$(foreach mode,upsert append history,--mode $(mode)) \
+	$(foreach reader,pyiceberg duckdb spark,--reader $(reader))
+
+.PHONY: conformance
+conformance: setup ## Every case on PostgreSQL 14 to 18, in every mode, through every reader (hours)
+	@$(ENV) && .venv/bin/tidegate conformance $(CONFORMANCE) --page docs/reference/conformance.md $(ARGS)
 
 .PHONY: bench
 bench: setup ## Measure, write benchmarks/results/*.json and the table in docs/reference

@@ -24,6 +24,7 @@ SUITES: dict[str, tuple[str, ...]] = {
     "unit": ("tests/unit", "tests/contract"),
     "spark": ("tests/spark",),
     "integration": ("tests/integration",),
+    "conformance": ("tests/conformance",),
     "dags": ("tests/dags",),
     "system": ("tests/system",),
     "faults": ("tests/faults",),

@@ -70,17 +70,24 @@ def invocation(
     *,
     source: bool = True,
 ) -> Iterator[Invocation]:
-    """Load the configuration and turn whatever is raised into an error and an exit code.
+    """What a command on a pipeline works with.
 
     ``source=False`` is for commands that only look at the lake: the source's password is then not
     needed, and not resolved.
     """
+    with speaking(command, as_json, debug) as output:
+        yield Invocation(output, *_configuration(pipeline, platform, source))
+
+
+@contextmanager
+def speaking(command: str, as_json: bool, debug: bool) -> Iterator[Output]:
+    """A command's voice; whatever is raised becomes an error and an exit code."""
     output = Output(command, as_json=as_json, debug=debug)
     log.setup(
         level=logging.INFO if debug else logging.WARNING, stream=cast(TextIO, output.err.file)
     )
     try:
-        yield Invocation(output, *_configuration(pipeline, platform, source))
+        yield output
     except (typer.Exit, typer.Abort):
         raise
     except BrokenPipeError:  # `tidegate … | head`

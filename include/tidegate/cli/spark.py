@@ -16,10 +16,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from tidegate.cli.invocation import Invocation
+from tidegate.cli.output import Output
 from tidegate.errors import SetupError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from tidegate.config.pipeline import PipelineConfig
+    from tidegate.config.platform import PlatformConfig
 
 LOG_FOLDER: Final = "logs"
 
@@ -27,12 +31,22 @@ LOG_FOLDER: Final = "logs"
 @contextmanager
 def spark(call: Invocation, verb: str) -> Iterator[SparkSession]:
     """A session that ends with the command."""
-    log = log_file(call)
-    with call.output.err.status("starting Spark…"):
-        if not call.output.err.is_terminal:
-            call.output.note("starting Spark…")
+    name = f"tidegate {verb} {call.pipeline.pipeline_id}"
+    with started(call.output, call.platform, call.pipeline, name) as session:
+        yield session
+
+
+@contextmanager
+def started(
+    output: Output, platform: PlatformConfig, pipeline: PipelineConfig | None, name: str
+) -> Iterator[SparkSession]:
+    """A session on a platform, of a pipeline or of none."""
+    log = log_file(platform)
+    with output.err.status("starting Spark…"):
+        if not output.err.is_terminal:
+            output.note("starting Spark…")
         with _descriptors_to(log):
-            session = _session(call, verb, log)
+            session = _session(platform, pipeline, name, log)
     try:
         yield session
     finally:
@@ -41,9 +55,9 @@ def spark(call: Invocation, verb: str) -> Iterator[SparkSession]:
     log.unlink(missing_ok=True)  # kept only where something went wrong
 
 
-def log_file(call: Invocation) -> Path:
+def log_file(platform: PlatformConfig) -> Path:
     """Where this process's Spark writes."""
-    folder = Path(call.platform.lake.home) / LOG_FOLDER
+    folder = Path(platform.lake.home) / LOG_FOLDER
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -55,17 +69,15 @@ def log_file(call: Invocation) -> Path:
     return folder / f"spark-{os.getpid()}.log"
 
 
-def _session(call: Invocation, verb: str, log: Path) -> Any:
+def _session(
+    platform: PlatformConfig, pipeline: PipelineConfig | None, name: str, log: Path
+) -> Any:
     from tidegate.spark.session import spark_session
 
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # pyspark's own, about optional packages
-            return spark_session(
-                call.platform,
-                call.pipeline,
-                app_name=f"tidegate {verb} {call.pipeline.pipeline_id}",
-            )
+            return spark_session(platform, pipeline, app_name=name)
     except SetupError as error:
         raise SetupError(error.code, f"{error.message}; see {log}", hint=error.hint) from error
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig, TransportMode
 from tidegate.config.sinks import SinkType
+from tidegate.connectors.protocol import Source
+from tidegate.schema.contract import objections
 
 ERROR = "error"
 WARNING = "warning"
@@ -78,15 +80,34 @@ def _file_findings(pipeline: PipelineConfig, platform: PlatformConfig) -> Iterat
             )
 
 
+def _override_findings(
+    pipeline: PipelineConfig, source: Source, in_trouble: set[str | None]
+) -> Iterator[Finding]:
+    """Columns that the file gives types or policies they cannot have."""
+    for target in pipeline.targets:
+        # A table that is missing or unreadable has been reported.
+        if not target.options.columns or target.source in in_trouble:
+            continue
+        for message in objections(source.discover(target.table), target):
+            yield Finding(
+                "config.column_override",
+                ERROR,
+                target.source,
+                message,
+                "see docs/reference/types.md for what a column can become",
+            )
+
+
 def _source_findings(pipeline: PipelineConfig, platform: PlatformConfig) -> list[Finding]:
     from tidegate.connectors.registry import open_source
 
     source = open_source(pipeline, platform)
     try:
         report = source.validate()
+        overrides = [*_override_findings(pipeline, source, {p.table for p in report.problems})]
     finally:
         source.close()
-    return [
+    return overrides + [
         Finding(
             code=problem.code,
             severity=problem.severity.value,

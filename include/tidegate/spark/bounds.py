@@ -36,15 +36,22 @@ _ORDERED: Final = (
     IntegerType, LongType, DecimalType, StringType, DateType, TimestampNTZType, TimestampType,
 )  # fmt: skip
 _INTEGERS: Final = (IntegerType, LongType)
+PLAIN: Final = "{}"
+_MARKS: Final[dict[type[DataType], str]] = {
+    DateType: "date_from_unix_date({})",
+    TimestampNTZType: "CAST(timestamp_micros({}) AS TIMESTAMP_NTZ)",
+    TimestampType: "timestamp_micros({})",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """Ranges that hold all values of one key column; instants as microseconds."""
+    """Ranges that hold all values of one key column, as :func:`_comparable` has them."""
 
     key: int  # place in the key
     ranges: tuple[tuple[Any, Any], ...]
-    instant: bool = False
+    mark: str = PLAIN
+    """SQL that makes the column's type of a range's end again."""
 
 
 def extremes(shape: LakeShape) -> list[Expr]:
@@ -59,7 +66,7 @@ def extremes(shape: LakeShape) -> list[Expr]:
 def bounds(rows: DataFrame, shape: LakeShape, found: Any) -> tuple[Bound, ...]:
     """From a row with ``rows`` and :func:`extremes`; ``rows`` is cached."""
     return tuple(
-        Bound(i, _ranges(rows, shape, i, found), _instant(shape, i))
+        Bound(i, _ranges(rows, shape, i, found), _mark(shape, i))
         for i in _ordered(shape)
         if found[f"low{i}"] is not None
     )
@@ -91,11 +98,16 @@ def _type(shape: LakeShape, i: int) -> DataType:
     return shape.types[shape.key[i]]
 
 
-def _instant(shape: LakeShape, i: int) -> bool:
-    return isinstance(_type(shape, i), TimestampType)
+def _mark(shape: LakeShape, i: int) -> str:
+    return next((m for type_, m in _MARKS.items() if isinstance(_type(shape, i), type_)), PLAIN)
 
 
 def _comparable(shape: LakeShape, i: int) -> Expr:
-    # Instants travel as numbers: Python would read them in the driver's own time zone.
+    """Days and moments travel as numbers: Python would read instants in the driver's own time zone,
+    and cannot hand over years before 1000."""
     key = F.col(f"k{i}")
-    return F.unix_micros(key) if _instant(shape, i) else key
+    if isinstance(_type(shape, i), DateType):
+        return F.unix_date(key)
+    if isinstance(_type(shape, i), TimestampNTZType | TimestampType):
+        return F.unix_micros(key.cast("timestamp"))  # sessions are in UTC (spark/session.py)
+    return key

@@ -85,10 +85,9 @@ def _head(ref: str, shape: LakeShape, bounds: Sequence[Bound], extra: str | None
 
 def _inside(shape: LakeShape, bound: Bound) -> str:
     column = f"t.{quote_spark(shape.names[shape.key[bound.key]])}"
-    mark = "timestamp_micros({})" if bound.instant else "{}"
     spans = []
     for place in range(len(bound.ranges)):
-        low, high = (mark.format(f":{name}{bound.key}_{place}") for name in ("low", "high"))
+        low, high = (bound.mark.format(f":{name}{bound.key}_{place}") for name in ("low", "high"))
         spans.append(f"({column} >= {low} AND {column} <= {high})")
     return f"({' OR '.join(spans)})"
 

@@ -220,9 +220,11 @@ def _fingerprints(schema: TableSchema) -> list[Expr]:
             F.get("before", place),
         ).otherwise(slot),
     )
+    # A row of which a part was not sent at all looks like no other: it has no fingerprint.
+    unsent = (F.size(F.coalesce("unchanged", F.array())) > 0) & F.col("before").isNull()
     return [
         fingerprint(F.col("before")).alias("bh"),
-        fingerprint(whole).alias("ah"),
+        F.when(~unsent, fingerprint(whole)).alias("ah"),
         F.lit(schema.schema_id).alias("sid"),
     ]
 

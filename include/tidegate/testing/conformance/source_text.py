@@ -42,11 +42,12 @@ def source_rows(
 
 def _expression(name: str, type_: LogicalType) -> str:
     column = quote_sql(name)
+    element = f"({column})[i]"
     if type_.kind is not Kind.LIST:
         return _printed(column)
     return (
-        f"CASE WHEN {column} IS NOT NULL THEN coalesce((SELECT json_agg({_printed('e')} ORDER BY o)"
-        f" FROM unnest({column}) WITH ORDINALITY AS u(e, o))::text, '[]') END"
+        f"CASE WHEN {column} IS NOT NULL THEN coalesce((SELECT json_agg({_printed(element)}"
+        f" ORDER BY i) FROM generate_subscripts({column}, 1) AS i)::text, '[]') END"
     )
 
 

@@ -1,0 +1,189 @@
+"""``conformance``: every case of the suite against a server, the user's own or one started here."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from tidegate.cli.invocation import speaking
+from tidegate.cli.options import AsJson, Debug
+from tidegate.errors import ConfigError, ExitCode
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from rich.console import Console
+
+    from tidegate.testing.conformance.cases import Case
+    from tidegate.testing.conformance.lab import Server
+    from tidegate.testing.conformance.readers import Reader
+    from tidegate.testing.conformance.runner import Report
+
+CASES: Final = Path(__file__).parents[4] / "tests" / "conformance" / "cases"
+PATHS: Final = ("sweep", "log", "both")
+MODES: Final = ("upsert", "append", "history")
+READERS: Final = ("pyiceberg", "duckdb", "spark")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to the command tree."""
+    app.command()(conformance)
+
+
+def conformance(
+    source: Annotated[
+        str, typer.Option("--source", help="Kind of source; postgres is the one there is.")
+    ] = "postgres",
+    url: Annotated[
+        str | None,
+        typer.Option(
+            "--url",
+            envvar="TIDEGATE_CONFORMANCE_URL",
+            metavar="URL",
+            help="A server of yours, postgresql://user:password@host:port; the user creates (and"
+            " drops) a database and a slot per path. Without it a server is started here.",
+            show_default=False,
+        ),
+    ] = None,
+    server: Annotated[
+        list[int] | None,
+        typer.Option("--server", help="Version to start (14 to 18); may be repeated. Default 15."),
+    ] = None,
+    case: Annotated[
+        list[str] | None,
+        typer.Option("--case", help="Only cases of this name (* and ? allowed); may be repeated."),
+    ] = None,
+    path: Annotated[
+        list[str] | None, typer.Option("--path", help="Only this path: sweep, log or both.")
+    ] = None,
+    mode: Annotated[
+        list[str] | None,
+        typer.Option("--mode", help="Write mode: upsert, append, history. Default upsert."),
+    ] = None,
+    reader: Annotated[
+        list[str] | None,
+        typer.Option("--reader", help="pyiceberg, duckdb, spark. Default the first two."),
+    ] = None,
+    cases: Annotated[
+        Path, typer.Option("--cases", help="Folder of the case files.", show_default=False)
+    ] = CASES,
+    page: Annotated[
+        Path | None,
+        typer.Option("--page", help="Also write the results as a page of Markdown to this file."),
+    ] = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Prove on a real server that the lake holds what the source held."""
+    with speaking("conformance", as_json, debug) as output, ExitStack() as stack:
+        from tidegate.cli.progress import ProgressView
+        from tidegate.cli.spark import started
+        from tidegate.config.platform import LakeConfig, PlatformConfig, SparkConfig
+        from tidegate.testing.conformance import runner
+        from tidegate.testing.conformance.cases import load_cases
+        from tidegate.testing.conformance.page import write_page
+
+        _known("--source", [source], ("postgres",))
+        paths = _known("--path", path, PATHS)
+        modes = _known("--mode", mode, MODES) if mode else ["upsert"]
+        wanted = _chosen(load_cases(cases), case)
+        home = stack.enter_context(tempfile.TemporaryDirectory(prefix="tidegate-conformance-"))
+        settings = PlatformConfig(
+            lake=LakeConfig(home=home),
+            spark=SparkConfig(conf={"spark.sql.shuffle.partitions": "2"}),
+        )
+        session = stack.enter_context(started(output, settings, None, "tidegate conformance"))
+        names = _known("--reader", reader, READERS) if reader else list(READERS[:2])
+        readers = {name: stack.enter_context(_reader(name, session)) for name in names}
+        progress = stack.enter_context(ProgressView(output))
+        reports = []
+        for version in server or [15]:
+            with _server(url, version) as at:
+                reports.append(
+                    runner.run(
+                        session,
+                        settings,
+                        at,
+                        wanted,
+                        readers,
+                        paths=paths,
+                        modes=modes,
+                        progress=progress,
+                    )
+                )
+            if url:
+                break
+        if page is not None:
+            write_page(page, reports, paths=paths, modes=modes, readers=names)
+        failed = any(report.failures for report in reports)
+        output.finish(reports, _render, ok=not failed)
+        if failed:
+            raise typer.Exit(int(ExitCode.RUNTIME))
+
+
+def _known(option: str, given: Sequence[str] | None, allowed: Sequence[str]) -> list[str]:
+    for value in given or ():
+        if value not in allowed:
+            raise ConfigError(
+                "cli.usage", f"{option} {value}", hint=f"{option} is one of {', '.join(allowed)}"
+            )
+    return list(given or allowed)
+
+
+def _chosen(cases: Sequence[Case], patterns: Sequence[str] | None) -> list[Case]:
+    if not patterns:
+        return list(cases)
+    found = [case for case in cases if any(fnmatch(case.name, pattern) for pattern in patterns)]
+    if not found:
+        raise ConfigError(
+            "conformance.no_cases",
+            f"no case is called {', '.join(patterns)}",
+            hint="names stand in the case files; * and ? are allowed",
+        )
+    return found
+
+
+@contextmanager
+def _reader(name: str, session: SparkSession) -> Iterator[Reader]:
+    from tidegate.testing.conformance import readers
+
+    match name:
+        case "duckdb":
+            with readers.duckdb_reader() as read:
+                yield read
+        case "spark":
+            yield readers.spark_reader(session)
+        case _:
+            yield readers.pyiceberg_reader
+
+
+@contextmanager
+def _server(url: str | None, version: int) -> Iterator[Server]:
+    from tidegate.testing.conformance.lab import Server, started_server
+
+    if url:
+        yield Server(url)
+        return
+    with started_server(version) as server:
+        yield server
+
+
+def _render(console: Console, reports: Sequence[Report]) -> None:
+    for report in reports:
+        for failure in report.failures:
+            where = f"{failure.path} {failure.mode} {failure.reader}"
+            console.print(f"[red]failed[/]  {failure.case}  [dim]{where}[/]", highlight=False)
+            console.print(f"        {failure.why}", markup=False, highlight=False)
+        for name, why in report.not_run.items():
+            console.print(f"not run  {name}: {why}", style="dim", markup=False, highlight=False)
+        console.print(
+            f"PostgreSQL {report.version}: {len(report.cases)} cases, {report.checks} checks,"
+            f" {len({failure.case for failure in report.failures})} cases failed,"
+            f" {report.seconds:.0f} s",
+            highlight=False,
+        )

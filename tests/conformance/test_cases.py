@@ -1,0 +1,58 @@
+"""Every case on every path, on PostgreSQL 15; servers and modes besides: make conformance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tidegate.config.platform import PlatformConfig
+from tidegate.testing.conformance import runner
+from tidegate.testing.conformance.cases import PATHS, Case, load_cases
+from tidegate.testing.conformance.lab import Server, started_server
+from tidegate.testing.conformance.readers import Reader, duckdb_reader, pyiceberg_reader
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.postgres, pytest.mark.timeout(1200)]
+
+CASES = Path(__file__).parent / "cases"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with started_server(15) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def readers() -> Iterator[dict[str, Reader]]:
+    with duckdb_reader() as duckdb:
+        yield {"pyiceberg": pyiceberg_reader, "duckdb": duckdb}
+
+
+@pytest.fixture(scope="module")
+def cases() -> list[Case]:
+    return load_cases(CASES)
+
+
+def test_there_are_as_many_cases_as_the_documentation_says(cases: list[Case]) -> None:
+    assert len(cases) >= 650
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_the_lake_holds_what_the_source_holds(
+    spark: SparkSession,
+    spark_platform: PlatformConfig,
+    server: Server,
+    readers: dict[str, Reader],
+    cases: list[Case],
+    path: str,
+) -> None:
+    report = runner.run(spark, spark_platform, server, cases, readers, paths=[path])
+    told = "\n".join(f"{f.case} ({f.reader}): {f.why}" for f in report.failures)
+    assert not report.failures, told
+    assert report.checks > len(cases)
