@@ -63,6 +63,10 @@ CONFORMANCE := $(foreach version,14 15 16 17 18,--server $(version)) \
 conformance: setup ## Every case on PostgreSQL 14 to 18, in every mode, through every reader (hours)
 	@$(ENV) && .venv/bin/tidegate conformance $(CONFORMANCE) --page docs/reference/conformance.md $(ARGS)
 
+.PHONY: soak
+soak: setup ## Writers, random sweeps and kills for MINUTES (20), then a comparison of every row
+	@$(ENV) && $(PY) -m benchmarks.soak --minutes $(or $(MINUTES),20) $(ARGS)
+
 .PHONY: bench
 bench: setup ## Measure, write benchmarks/results/*.json and the table in docs/reference
 	@$(ENV) && $(PY) -m benchmarks $(ARGS)

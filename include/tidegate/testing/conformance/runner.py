@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -67,6 +67,7 @@ def run(
     paths: Sequence[str],
     modes: Sequence[str] = (UPSERT,),
     progress: Progress = silent,
+    lab: Callable[..., Lab] = Lab,
 ) -> Report:
     """Every case that has a meaning, on every path and in every mode."""
     began = time.monotonic()
@@ -85,32 +86,22 @@ def run(
         for path in paths:
             own = [case for case in known if applies(case, report.version, path, mode)]
             if own:
-                _run_path(spark, platform, server, pack(own), readers, path, mode, report, progress)
+                with server.database(_name()) as database:
+                    made = lab(spark, platform, server, database, path, mode, pack(own), progress)
+                    _run_lab(made, readers, report)
     _run_refused(spark, platform, server, known, report)
     report.seconds = round(time.monotonic() - began, 1)
     return report
 
 
-def _run_path(
-    spark: SparkSession,
-    platform: PlatformConfig,
-    server: Server,
-    units: Sequence[Unit],
-    readers: Mapping[str, Reader],
-    path: str,
-    mode: str,
-    report: Report,
-    progress: Progress,
-) -> None:
-    with server.database(_name()) as database:
-        lab = Lab(spark, platform, server, database, path, mode, units, progress)
-        lab.prepare()
-        try:
-            lab.run()
-            for unit in units:
-                _Judge(lab, unit, readers, report).judge()
-        finally:
-            lab.close()
+def _run_lab(lab: Lab, readers: Mapping[str, Reader], report: Report) -> None:
+    lab.prepare()
+    try:
+        lab.run()
+        for unit in lab.units:
+            Judge(lab, unit, readers, report).judge()
+    finally:
+        lab.close()
 
 
 def _run_refused(
@@ -140,13 +131,16 @@ def _name() -> str:
 
 
 @dataclass
-class _Judge:
+class Judge:
+    """Compares the lake tables of one unit with the source, as both are now."""
+
     lab: Lab
     unit: Unit
     readers: Mapping[str, Reader]
     report: Report
 
     def judge(self) -> None:
+        """Every table of the unit; what does not hold goes to the report."""
         for letter, table in self.unit.tables.items():
             code = self.lab.errors.get(str(table))
             wanted = self._wanted_code(letter)
