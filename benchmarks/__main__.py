@@ -12,12 +12,15 @@ from typing import Final
 
 from benchmarks import report
 
-FULL: Final = {
-    "capture": [1_000_000],
-    "sweep": [5_000_000],
-    "growth": [1_000_000, 10_000_000],
-    "idle": [500_000, 5_000_000],
+FULL: Final[dict[str, tuple[str, list[int], list[str]]]] = {
+    "capture": ("capture", [1_000_000], []),
+    "sweep": ("sweep", [5_000_000], []),
+    "capture-rich": ("capture", [300_000], ["rich"]),
+    "sweep-rich": ("sweep", [1_000_000], ["rich"]),
+    "growth": ("growth", [1_000_000, 10_000_000], []),
+    "idle": ("idle", [500_000, 5_000_000], []),
 }
+"""Module, sizes, further arguments."""
 QUICK_SHARE: Final = 20
 DLT: Final = ["dlt[filesystem,pyiceberg,sql-database]==1.31.0", "psycopg2-binary"]
 DLT_HOME: Final = Path(__file__).parents[1] / ".tidegate" / "bench-dlt"
@@ -30,15 +33,16 @@ def main() -> int:
     arguments = parser.parse_args()
     names = arguments.names or list(FULL)
     environment = dict(os.environ)
-    if "sweep" in names and (python := peer_python()):
+    if {"sweep", "sweep-rich"} & set(names) and (python := peer_python()):
         environment["TIDEGATE_DLT_PYTHON"] = python
     if arguments.quick:
         environment["TIDEGATE_BENCH_UNSAVED"] = "1"
     failed = []
     for number, name in enumerate(names, 1):
-        sizes = [size // QUICK_SHARE if arguments.quick else size for size in FULL[name]]
+        module, full, more = FULL[name]
+        sizes = [size // QUICK_SHARE if arguments.quick else size for size in full]
         print(f"[{number}/{len(names)}] {name} {sizes}", flush=True)
-        command = [sys.executable, "-m", f"benchmarks.bench_{name}", *map(str, sizes)]
+        command = [sys.executable, "-m", f"benchmarks.bench_{module}", *map(str, sizes), *more]
         if subprocess.run(command, env=environment, check=False).returncode:
             failed.append(name)
     if not arguments.quick:

@@ -14,13 +14,13 @@ from tidegate.spark.session import spark_session
 ROUNDS = 3
 
 
-def main(changes: int) -> None:
+def main(changes: int, table: str = "bench") -> None:
     captures, wholes, limits = [], [], []
-    with stage("bench", rows=100_000, peer=True) as at:
+    with stage(table, rows=100_000, peer=True) as at:
         spark = spark_session(at.platform, at.pipeline, app_name="bench capture")
         run_sweep(spark, at.pipeline, at.platform, run="first")
         for number in range(ROUNDS + 1):
-            workload.change(at.connection, "bench", changes)
+            workload.change(at.connection, table, changes)
             limit = at.receive_with_peer()
             capture, result = timed(lambda: run_capture(at.pipeline, at.platform))
             run = f"round_{number}"
@@ -37,8 +37,8 @@ def main(changes: int) -> None:
     note = f"median of {ROUNDS} rounds of {changes:,} changes, {workload.INSERTS // 10}/"
     note += f"{workload.UPDATES // 10}/{workload.DELETES // 10} %, 1,000 a transaction"
     report.save(
-        "capture",
-        f"python -m benchmarks.bench_capture {changes}",
+        "capture" if table == "bench" else f"capture-{table}",
+        f"python -m benchmarks.bench_capture {changes} {table}",
         [
             {"name": "pg_recvlogical", "value": median(limits), "unit": "changes/s", "note": note},
             {"name": "capture ÷ pg_recvlogical", "value": median(captures), "target": "≥ 0.85"},
@@ -53,4 +53,4 @@ def main(changes: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000)
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000, *sys.argv[2:3])

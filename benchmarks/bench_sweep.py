@@ -17,19 +17,19 @@ DLT_PYTHON = os.environ.get("TIDEGATE_DLT_PYTHON")
 """A Python with dlt in it (its dependencies clash with Airflow's): ``make bench`` makes one."""
 
 
-def main(rows: int) -> None:
-    with stage("warm", "bench", rows=50_000) as at:
+def main(rows: int, table: str = "bench") -> None:
+    with stage("warm", table, rows=50_000) as at:
         spark = spark_session(at.platform, at.pipeline, app_name="bench sweep")
         run_sweep(spark, at.pipeline, at.platform, run="warm", tables=["public.warm"])
-        workload.fill(at.connection, "bench", 50_001, rows)
-        at.connection.execute("VACUUM ANALYZE bench")
+        workload.fill(at.connection, table, 50_001, rows)
+        at.connection.execute(f"VACUUM ANALYZE {table}")
         copies, sweeps = [], []
         for number in range(ROUNDS + 1):
-            copy = at.copy_out("bench")
+            copy = at.copy_out(table)
             run = f"round_{number}"
             seconds, result = timed(
                 lambda run=run: run_sweep(
-                    spark, at.pipeline, at.platform, run=run, tables=["public.bench"]
+                    spark, at.pipeline, at.platform, run=run, tables=[f"public.{table}"]
                 )
             )
             assert not result.failed, result
@@ -53,7 +53,7 @@ def main(rows: int) -> None:
             },
         ]
         if DLT_PYTHON:
-            seconds = load_with_dlt(at)
+            seconds = load_with_dlt(at, table)
             measures += [
                 {"name": "dlt full load to Iceberg", "value": rows / seconds, "unit": "rows/s"},
                 {
@@ -63,15 +63,16 @@ def main(rows: int) -> None:
                     "note": "one dlt load, pyarrow backend",
                 },
             ]
-    report.save("sweep", f"python -m benchmarks.bench_sweep {rows}", measures)
+    name = "sweep" if table == "bench" else f"sweep-{table}"
+    report.save(name, f"python -m benchmarks.bench_sweep {rows} {table}", measures)
 
 
-def load_with_dlt(at: Stage) -> float:
+def load_with_dlt(at: Stage, table: str) -> float:
     """Seconds of dlt's own run, as it reports them (its start-up is not counted)."""
     script = Path(__file__).with_name("peer_dlt.py")
     port = str(at.server.port)
     done = subprocess.run(
-        [str(DLT_PYTHON), str(script), port, DATABASE, "bench", str(at.folder / "dlt")],
+        [str(DLT_PYTHON), str(script), port, DATABASE, table, str(at.folder / "dlt")],
         check=True,
         capture_output=True,
         text=True,
@@ -80,4 +81,4 @@ def load_with_dlt(at: Stage) -> float:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 5_000_000)
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 5_000_000, *sys.argv[2:3])

@@ -91,9 +91,8 @@ def main() -> int:
         soak = Soak(Path(home), random.Random(arguments.seed))
         prepare(server, soak.folder)
         stop = threading.Event()
-        writers = [
-            Writer(server.dsn("soak"), arguments.seed + n, stop) for n in range(arguments.writers)
-        ]
+        seeds = range(arguments.seed, arguments.seed + arguments.writers)
+        writers = [Writer(server.dsn("soak"), seed, stop) for seed in seeds]
         soak.job("deploy", may_die=False)
         for writer in writers:
             writer.start()
@@ -190,8 +189,8 @@ def write_page(lines: list[str]) -> None:
         "# Reliability",
         "",
         "What was seen when writers never rested, jobs were killed at random moments and tables",
-        "were swept in between (`make soak`, [the script](../../benchmarks/soak.py)). Newest first.",
-        "The [fault tests](../../tests/faults) kill at every durable step besides.",
+        "were swept in between (`make soak`, [the script](../../benchmarks/soak.py)), newest",
+        "first. The [fault tests](../../tests/faults) kill at every durable step besides.",
         "",
     ]
     known = PAGE.read_text().splitlines()[len(head) :] if PAGE.exists() else []

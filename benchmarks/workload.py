@@ -1,4 +1,8 @@
-"""The benchmark table and its changes: 10 columns, rows of about 200 bytes, 60/30/10."""
+"""The benchmark table and its changes: 10 columns, rows of about 200 bytes, 60/30/10.
+
+A *rich* table has what is slow to take exactly besides: a wide decimal, arrays, an unconstrained
+numeric, JSON, and a TOASTed text that updates do not send.
+"""
 
 from __future__ import annotations
 
@@ -29,18 +33,38 @@ _ROW: Final = """
 """
 
 
+_RICH_COLUMNS: Final = """,
+    price numeric(38,10) NOT NULL,
+    weight numeric NOT NULL,
+    tags text[] NOT NULL,
+    counts integer[] NOT NULL,
+    extra jsonb NOT NULL,
+    body text
+"""
+_RICH_ROW: Final = """,
+    i * 1.0000000007, i / 3.0, ARRAY['t' || i %% 10, 'a b', NULL], ARRAY[i %% 5, i %% 7, 1]::int[],
+    jsonb_build_object('n', i, 'tags', 'x'),
+    CASE WHEN i %% 100 = 0 THEN (SELECT string_agg(md5((i * j)::text), '')
+                                 FROM generate_series(1, 80) j) END
+"""
+RICH: Final = "rich"
+"""What the name of a rich table begins with."""
+
+
 def create(connection: Any, table: str, rows: int) -> None:
     """A table with keys 1…rows."""
     connection.execute(f"DROP TABLE IF EXISTS {table}")
-    connection.execute(f"CREATE TABLE {table} ({_COLUMNS})")
+    columns = _COLUMNS + (_RICH_COLUMNS if table.startswith(RICH) else "")
+    connection.execute(f"CREATE TABLE {table} ({columns})")
     fill(connection, table, 1, rows)
     connection.execute(f"VACUUM ANALYZE {table}")
 
 
 def fill(connection: Any, table: str, first: int, last: int) -> None:
     if last >= first:
+        row = _ROW + (_RICH_ROW if table.startswith(RICH) else "")
         connection.execute(
-            f"INSERT INTO {table} SELECT {_ROW.replace('%%', '%')}"
+            f"INSERT INTO {table} SELECT {row.replace('%%', '%')}"
             f" FROM generate_series({first}::bigint, {last}::bigint) AS i"
         )
 

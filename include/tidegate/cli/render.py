@@ -126,6 +126,11 @@ def status(console: Console, result: PipelineStatus) -> None:
             Text(table.needs or table.gate.reason or "", "yellow"),
         )
     console.print(grid)
+    for table in result.tables:
+        if table.adjusted:
+            columns = ", ".join(f"{name} ({count})" for name, count in table.adjusted.items())
+            told = f"{table.table}: values that a policy changed: {columns}"
+            console.print(Text(told, "yellow"))
 
 
 def lag(console: Console, result: PipelineLag) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -47,6 +47,8 @@ class TableStatus:
     needs: str | None  # what must be done before changes flow, if anything
     last_apply: dict[str, Any] | None
     last_sweep: dict[str, Any] | None
+    adjusted: dict[str, int] = field(default_factory=dict)
+    """Values that a policy changed, by column: by the last sweep and what was applied since."""
 
 
 @dataclass(frozen=True, slots=True)

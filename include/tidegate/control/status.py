@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -25,9 +28,10 @@ from tidegate.errors import TidegateError
 from tidegate.lake import positions
 from tidegate.lake.catalog import load, open_catalog
 from tidegate.lake.gate import Gate, TableGate
-from tidegate.lake.reports import Reports
+from tidegate.lake.reports import Report, Reports
 
 _SHOWN_KINDS: Final = frozenset({"apply", "sweep"})
+_WRITTEN: Final = frozenset({"applied", "swept"})
 _REPORTS_READ: Final = 500
 """Newest reports looked through for each table's last apply and sweep."""
 
@@ -43,7 +47,8 @@ def status(
         epoch = times.head.epoch if times.head else None
         source, current = look_at_source(pipeline, platform, epoch)
     gates = Gate(catalog, pipeline, platform.gate).states(pipeline.source.tables)
-    last = _last_reports(Reports(catalog, pipeline))
+    reports = Reports(catalog, pipeline).recent(limit=_REPORTS_READ)
+    last, adjusted = _last_reports(reports), _adjusted(reports)
     return PipelineStatus(
         pipeline_id=pipeline.pipeline_id,
         deployed=times.head is not None,
@@ -52,7 +57,10 @@ def status(
         capture_lag_bytes=_bytes_between(times.head, current),
         source=source,
         tables=tuple(
-            _table(catalog, target, gates[target.source], times, last)
+            replace(
+                _table(catalog, target, gates[target.source], times, last),
+                adjusted=dict(adjusted.get(target.source, {})),
+            )
             for target in pipeline.targets
         ),
     )
@@ -126,12 +134,32 @@ def _bytes_between(low: Position | None, high: Position | None) -> int | None:
     return max(0, high.lsn - low.lsn)
 
 
-def _last_reports(reports: Reports) -> dict[tuple[str, str], dict[str, Any]]:
+def _last_reports(reports: Sequence[Report]) -> dict[tuple[str, str], dict[str, Any]]:
     """The newest entry per kind and table."""
     last: dict[tuple[str, str], dict[str, Any]] = {}
-    for report in reports.recent(limit=_REPORTS_READ):
+    for report, entry in _entries(reports):
+        key = (report.kind, str(entry.get("table")))
+        last.setdefault(key, {"run": report.run, "at": report.at, **entry})
+    return last
+
+
+def _adjusted(reports: Sequence[Report]) -> dict[str, Counter[str]]:
+    """Values that policies changed, per table and column, since and with its newest sweep."""
+    found: dict[str, Counter[str]] = {}
+    swept: set[str] = set()
+    for report, entry in _entries(reports):
+        table = str(entry.get("table"))
+        if table in swept or entry.get("status") not in _WRITTEN:
+            continue
+        found.setdefault(table, Counter()).update(entry.get("adjusted") or {})
+        if report.kind == "sweep":
+            swept.add(table)
+    return found
+
+
+def _entries(reports: Sequence[Report]) -> Iterator[tuple[Report, dict[str, Any]]]:
+    """What applies and sweeps said of each table, newest first."""
+    for report in reports:
         if report.kind in _SHOWN_KINDS:
             for entry in report.body.get("tables") or ():
-                key = (report.kind, str(entry.get("table")))
-                last.setdefault(key, {"run": report.run, "at": report.at, **entry})
-    return last
+                yield report, entry

@@ -95,8 +95,9 @@ def _unfit(rows: DataFrame, shape: LakeShape, bad: Sequence[int], table: str) ->
         "apply.cast_failed",
         f"{table}: {total.rows} rows hold values that {columns} cannot take exactly, the first at"
         f" {total['first']}; nothing of this batch was applied",
-        hint="correct the values at the source (a newer change of the same row replaces them) or"
-        " sweep the table, then open its gate",
+        hint="correct the values at the source (a newer change of the same row replaces them), or"
+        " give the columns another type or policy in the pipeline's file (docs/reference/types.md);"
+        " then open the table's gate",
     )
 
 

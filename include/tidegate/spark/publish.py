@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
@@ -82,21 +82,30 @@ def drop_branch(session: SparkSession, table: Identifier, branch: str) -> None:
 
 def refs(session: SparkSession, table: Identifier) -> dict[str, int]:
     """Snapshot id per branch and tag; ``main`` is absent while the table is empty."""
-    rows = session.sql(f"SELECT name, snapshot_id FROM {spark_name(table)}.refs").collect()
-    return {row.name: row.snapshot_id for row in rows}
+    found = _loaded(session, table).refs()
+    return {name: found[name].snapshotId() for name in found}
 
 
 def summary(session: SparkSession, table: Identifier, snapshot_id: int) -> dict[str, str]:
-    rows = session.sql(
-        f"SELECT summary FROM {spark_name(table)}.snapshots WHERE snapshot_id = {snapshot_id}"
-    ).collect()
-    if not rows:
+    snapshot = _loaded(session, table).snapshot(snapshot_id)
+    if snapshot is None:
         raise FatalError(
             "lake.snapshot_missing",
             f"{dotted(table)} has no snapshot {snapshot_id}",
             hint="list them with `tidegate lakehouse snapshots`",
         )
-    return dict(rows[0].summary)
+    return dict(snapshot.summary())
+
+
+def _loaded(session: SparkSession, table: Identifier) -> Any:
+    """Iceberg's own table, as the catalog has it now: a query of its metadata tables would start a
+    Spark job for a few names."""
+    jvm: Any = session._jvm  # there is no public way to it
+    loaded = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(
+        session._jsparkSession, spark_name(table)
+    )
+    loaded.refresh()
+    return loaded
 
 
 def append(

@@ -151,8 +151,8 @@ def check_exact(table: str, seen: Seen) -> None:
     raise DataError(
         "sweep.inexact_values",
         f"{table}: values that cannot be taken exactly in {named_counts}",
-        hint="look for values outside the column's lake type (see the types reference),"
-        " mend them at the source, or change the column's policy; then sweep again",
+        hint="mend them at the source, or give the columns another type or policy in the"
+        " pipeline's file (docs/reference/types.md); then sweep again",
     )
 
 

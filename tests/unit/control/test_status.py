@@ -158,3 +158,22 @@ def test_tables_are_those_of_the_pipeline(pipeline: PipelineConfig) -> None:
     assert one_table(pipeline, "customers") == "public.customers"
     with pytest.raises(ConfigError, match=r"public\.nothing"):
         known_tables(pipeline, ["public.nothing"])
+
+
+def test_adjusted_values_are_told_since_the_last_sweep(
+    catalog: Catalog, platform: PlatformConfig, pipeline: PipelineConfig
+) -> None:
+    ChangeLog(catalog, pipeline).create(boundary("e1", 100))
+    reports = Reports(catalog, pipeline)
+
+    def run(kind: str, status: str, **adjusted: int) -> None:
+        entry = {"table": "public.orders", "status": status, "adjusted": adjusted}
+        reports.add(kind, "r", {"tables": [entry]})
+
+    run("apply", "applied", day=100)
+    run("sweep", "swept", day=2)
+    run("sweep", "failed", day=1000)
+    run("apply", "applied", day=3, amount=1)
+    customers, orders = status(pipeline, platform, ask_source=False).tables
+    assert customers.adjusted == {}
+    assert orders.adjusted == {"day": 5, "amount": 1}

@@ -42,12 +42,12 @@ def source_rows(
 
 def _expression(name: str, type_: LogicalType) -> str:
     column = quote_sql(name)
-    element = f"({column})[i]"
+    element = f"({column})[_cdc_i]"  # no column of a captured table has such a name
     if type_.kind is not Kind.LIST:
         return _printed(column)
     return (
         f"CASE WHEN {column} IS NOT NULL THEN coalesce((SELECT json_agg({_printed(element)}"
-        f" ORDER BY i) FROM generate_subscripts({column}, 1) AS i)::text, '[]') END"
+        f" ORDER BY _cdc_i) FROM generate_subscripts({column}, 1) AS _cdc_i)::text, '[]') END"
     )
 
 
