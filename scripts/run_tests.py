@@ -30,6 +30,10 @@ SUITES: dict[str, tuple[str, ...]] = {
     "faults": ("tests/faults",),
 }
 
+LONG_JVM = frozenset({"conformance"})
+"""Suites whose one JVM lives for many minutes: the optimising compiler pays there, while
+tests/conftest.py goes without it elsewhere."""
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -58,6 +62,8 @@ def run(suite: str, extra: list[str]) -> Outcome:
     results = RESULTS / f"{suite}.xml"
     command = [sys.executable, "-m", "pytest", *paths, f"--junitxml={results}", "--durations=5"]
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONUNBUFFERED": "1"}
+    if suite in LONG_JVM:
+        environment.setdefault("JDK_JAVA_OPTIONS", "-XX:+UseParallelGC")
     started = time.monotonic()
     last = ""
     with subprocess.Popen(

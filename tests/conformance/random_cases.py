@@ -11,22 +11,23 @@ from tidegate.testing.conformance.cases import BATCH, EventCase
 
 _BIG = "(SELECT string_agg(md5((i * {0})::text), '') FROM generate_series(1, 90) i)"
 
+# None that a policy would change: the source's own text is what the lake must hold.
 VALUES: dict[str, list[str]] = {
     "int": ["0", "-2147483648", "2147483647", "NULL"],
     "bigint": ["9223372036854775807", "-1", "NULL"],
-    "numeric(10,2)": ["1.5", "-99999999.99", "'NaN'", "NULL"],
+    "numeric(10,2)": ["1.5", "-99999999.99", "NULL"],
     "numeric": ["1.500", "1e30", "'NaN'", "'-Infinity'", "NULL"],
     "double precision": ["0.1", "'NaN'", "-0.0", "1e-300", "NULL"],
     "text": ["''", "'NULL'", "E'a\\nb\\\\'", "'👩‍👩‍👧'", "NULL", *(_BIG.format(n) for n in (1, 2))],
     "boolean": ["true", "false", "NULL"],
-    "date": ["'2024-02-29'", "'0001-01-01'", "'infinity'", "'4713-01-01 BC'", "NULL"],
-    "timestamp": ["'1582-10-10 00:00'", "'1969-12-31 23:59:59.999999'", "'-infinity'", "NULL"],
+    "date": ["'2024-02-29'", "'0001-01-01'", "'9999-12-31'", "NULL"],
+    "timestamp": ["'1582-10-10 00:00'", "'1969-12-31 23:59:59.999999'", "NULL"],
     "timestamptz": ["'2024-03-31 02:30+01'", "'9999-12-31 23:59:59.999999+00'", "NULL"],
     "bytea": ["''", "'\\x00ff'", "NULL", "sha512('x') || sha512('y')"],
     "uuid": ["'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11'", "NULL"],
     "jsonb": ["'null'", '\'{"b": [1.10], "a": "ü"}\'', "NULL", f"to_jsonb({_BIG.format(3)})"],
     "text[]": ["'{}'", "ARRAY['a,b', NULL, 'NULL', '']", f"ARRAY[{_BIG.format(4)}]", "NULL"],
-    "numeric(6,2)[]": ["'{1.5,NULL,NaN}'", "'{}'", "NULL"],
+    "numeric(6,2)[]": ["'{1.5,NULL,-0.01}'", "'{}'", "NULL"],
     "interval": ["'1 year -2 days 03:04:05.6'", "NULL"],
     "inet": ["'10.0.0.1'", "'::1/64'", "NULL"],
 }

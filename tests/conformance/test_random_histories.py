@@ -110,7 +110,7 @@ RANDOM = {
 }
 
 
-@examples(6, fixed=True)
+@examples(4, fixed=True)
 @given(**RANDOM)
 def test_the_lake_equals_the_source_after_every_batch(
     spark: SparkSession,

@@ -148,11 +148,12 @@ class Lab:
             self.progress(f"{self.path} {self.mode}", number + 1, most, "batches")
 
     def close(self) -> None:
-        """Leave nothing behind; a sweep that was refused still holds its table's gate."""
+        """Leave nothing at the source; a sweep that was refused still holds its table's gate. The
+        lake tables go with the caller's lake, file by file they would take a minute."""
         abandon_sweep(
             self.spark, self.pipeline, self.platform, actor="conformance", reason="the case is over"
         )
-        undeploy(self.pipeline, self.platform, purge=True)
+        undeploy(self.pipeline, self.platform)
 
     def problems(self, unit: Unit) -> list[str]:
         """Codes of what ``validate`` says about a unit's tables."""
