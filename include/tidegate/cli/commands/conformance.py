@@ -58,6 +58,10 @@ def conformance(
         list[str] | None,
         typer.Option("--case", help="Only cases of this name (* and ? allowed); may be repeated."),
     ] = None,
+    suite: Annotated[
+        list[str] | None,
+        typer.Option("--suite", help="Only cases of this file (events_*); may be repeated."),
+    ] = None,
     path: Annotated[
         list[str] | None, typer.Option("--path", help="Only this path: sweep, log or both.")
     ] = None,
@@ -70,8 +74,9 @@ def conformance(
         typer.Option("--reader", help="pyiceberg, duckdb, spark. Default the first two."),
     ] = None,
     cases: Annotated[
-        Path, typer.Option("--cases", help="Folder of the case files.", show_default=False)
-    ] = CASES,
+        Path | None,
+        typer.Option("--cases", help="Folder of case files; by default those of this project."),
+    ] = None,
     page: Annotated[
         Path | None,
         typer.Option("--page", help="Also write the results as a page of Markdown to this file."),
@@ -91,7 +96,7 @@ def conformance(
         _known("--source", [source], ("postgres",))
         paths = _known("--path", path, PATHS)
         modes = _known("--mode", mode, MODES) if mode else ["upsert"]
-        wanted = _chosen(load_cases(cases), case)
+        wanted = _chosen(load_cases(cases or CASES), case or ["*"], suite or ["*"])
         home = stack.enter_context(tempfile.TemporaryDirectory(prefix="tidegate-conformance-"))
         settings = PlatformConfig(
             lake=LakeConfig(home=home),
@@ -135,15 +140,18 @@ def _known(option: str, given: Sequence[str] | None, allowed: Sequence[str]) -> 
     return list(given or allowed)
 
 
-def _chosen(cases: Sequence[Case], patterns: Sequence[str] | None) -> list[Case]:
-    if not patterns:
-        return list(cases)
-    found = [case for case in cases if any(fnmatch(case.name, pattern) for pattern in patterns)]
+def _chosen(cases: Sequence[Case], names: Sequence[str], suites: Sequence[str]) -> list[Case]:
+    found = [
+        case
+        for case in cases
+        if any(fnmatch(case.name, name) for name in names)
+        and any(fnmatch(case.suite, suite) for suite in suites)
+    ]
     if not found:
         raise ConfigError(
             "conformance.no_cases",
-            f"no case is called {', '.join(patterns)}",
-            hint="names stand in the case files; * and ? are allowed",
+            f"no case is called {', '.join(names)} in {', '.join(suites)}",
+            hint="names stand in the case files, suites are the files; * and ? are allowed",
         )
     return found
 

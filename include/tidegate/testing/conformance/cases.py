@@ -45,6 +45,8 @@ class Value(_Strict):
 
 class _Needs(_Strict):
     name: Name
+    suite: str = ""
+    """The file it stands in."""
     because: str = ""
     """Where the fact comes from, or why it is worth a case."""
     since: int = 14
@@ -129,7 +131,9 @@ def _load(file: Path) -> list[Case]:
     try:
         found = _File.model_validate(yaml.safe_load(file.read_text(encoding="utf-8")))
         return [
-            (ValueCase if "values" in block else EventCase).model_validate(block)
+            (ValueCase if "values" in block else EventCase).model_validate(
+                {**block, "suite": file.stem}
+            )
             for block in found.cases
         ]
     except (ValidationError, yaml.YAMLError) as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
 
@@ -17,12 +18,15 @@ from tidegate.jobs.apply import run_apply
 from tidegate.jobs.capture import run_capture
 from tidegate.jobs.deploy import deploy, undeploy
 from tidegate.jobs.sweep import run_sweep
-from tidegate.names import quote_sql
+from tidegate.lake.catalog import load, open_catalog
+from tidegate.names import TableId, quote_sql
 from tidegate.observability.progress import Progress, silent
 from tidegate.testing.conformance.packing import SCHEMA, Unit, setups
 from tidegate.testing.postgres_server import PASSWORD, SUPERUSER, running
 
 if TYPE_CHECKING:
+    from pyiceberg.catalog import Catalog
+    from pyiceberg.table import Table
     from pyspark.sql import SparkSession
 
 _SEARCH: Final = f"-c search_path=public,{SCHEMA}"
@@ -105,9 +109,17 @@ class Lab:
     """Code of the first refusal, by table."""
     adjusted: dict[str, dict[str, int]] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def pipeline(self) -> PipelineConfig:
         return self.pipeline_of(self.units)
+
+    def lake_table(self, table: TableId) -> Table | None:
+        """The lake's table of a captured one."""
+        return load(self._catalog, self.pipeline.target(table).identifier)
+
+    @cached_property
+    def _catalog(self) -> Catalog:
+        return open_catalog(self.platform, self.pipeline)
 
     def pipeline_of(self, units: Iterable[Unit]) -> PipelineConfig:
         units = list(units)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final
 from pyiceberg.table import Table
 
 from tidegate.config.platform import PlatformConfig
-from tidegate.lake.catalog import load, open_catalog
 from tidegate.names import CDC_PREFIX
 from tidegate.observability.progress import Progress, silent
 from tidegate.schema.types import LogicalType, parse_type
@@ -153,7 +152,7 @@ class Judge:
 
     def _judge_table(self, letter: str) -> None:
         target = self.lab.pipeline.target(self.unit.tables[letter])
-        table = load(open_catalog(self.lab.platform, self.lab.pipeline), target.identifier)
+        table = self.lab.lake_table(self.unit.tables[letter])
         if table is None:
             self._fail(self._all, "-", f"there is no lake table {target.name}")
             return
