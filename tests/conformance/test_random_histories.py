@@ -20,8 +20,10 @@ from tidegate import faults
 from tidegate.config.platform import PlatformConfig
 from tidegate.testing.conformance import runner
 from tidegate.testing.conformance.cases import EventCase
+from tidegate.testing.conformance.judge import Judge
 from tidegate.testing.conformance.lab import Lab, Server, started_server
 from tidegate.testing.conformance.readers import pyiceberg_reader
+from tidegate.testing.conformance.results import Report
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,7 +42,7 @@ class DyingLab(Lab):
     """Jobs die where ``deaths`` says and are run again; every batch is judged."""
 
     deaths: list[str] = field(default_factory=list)
-    report: runner.Report = field(default_factory=lambda: runner.Report(0))
+    report: Report = field(default_factory=lambda: Report(0))
 
     def _sweep(self) -> None:
         self._survive([name for name in self.deaths if name in SWEEP], super()._sweep)
@@ -49,7 +51,7 @@ class DyingLab(Lab):
         wanted = [name for name in self.deaths if name in CAPTURE + APPLY]
         self._survive(wanted[number : number + 1], lambda: super(DyingLab, self)._apply(number))
         for unit in self.units:
-            runner.Judge(self, unit, READERS, self.report).judge()
+            Judge(self, unit, READERS, self.report).judge()
 
     def _survive(self, points: list[str], job: Callable[[], None]) -> None:
         for point in points:
@@ -81,7 +83,7 @@ def check(
     def lab(*arguments: object) -> DyingLab:
         return DyingLab(*arguments, deaths=deaths, report=report)  # type: ignore[arg-type]
 
-    report = runner.Report(server.version)
+    report = Report(server.version)
     final = runner.run(spark, platform, server, cases, READERS, paths=[path], lab=lab)
     failures = [*report.failures, *final.failures]
     failed = {failure.case for failure in failures}

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from tidegate.errors import SetupError
-from tidegate.testing import postgres_server
-from tidegate.testing.postgres_server import INSTALLS, PostgresServer, running
+from tidegate.testing.postgres_binaries import WHEEL, own_place
+from tidegate.testing.postgres_server import PostgresServer, running
 
 pytestmark = pytest.mark.postgres
 
 
-@pytest.mark.parametrize("version", sorted(INSTALLS))
+@pytest.mark.parametrize("version", sorted(WHEEL))
 def test_each_version_starts_with_logical_decoding(version: int) -> None:
     with running(version) as server, server.connect() as connection:
         major = connection.execute("SHOW server_version_num").fetchone()[0][:2]
@@ -73,4 +73,4 @@ def test_a_name_somebody_else_took_is_refused(
 ) -> None:
     (tmp_path / "taken").symlink_to(tmp_path)
     with pytest.raises(SetupError, match="another user"):
-        postgres_server._own(tmp_path / "taken")
+        own_place(tmp_path / "taken")

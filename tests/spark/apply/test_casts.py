@@ -109,7 +109,7 @@ def check(spark: SparkSession, jobs: list[Job]) -> None:
     assert not wrong
 
 
-@pytest.mark.parametrize("policy", list(Policy))
+@pytest.mark.parametrize("policy", sorted(set(Policy) - {Policy.STRING}))
 def test_known_traps(spark: SparkSession, policy: Policy) -> None:
     check(spark, [(type_, policy, TRAPS) for type_ in SCALARS])
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tidegate.testing.conformance.cases import Case
     from tidegate.testing.conformance.lab import Server
     from tidegate.testing.conformance.readers import Reader
-    from tidegate.testing.conformance.runner import Report
+    from tidegate.testing.conformance.results import Report
 
 CASES: Final = Path(__file__).parents[4] / "tests" / "conformance" / "cases"
 PATHS: Final = ("sweep", "log", "both")

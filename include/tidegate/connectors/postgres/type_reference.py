@@ -74,8 +74,8 @@ sinks:
 | a column that is | can be given `type:` |
 |---|---|
 | anything | `string` |
-| smallint, integer, bigint, numeric, oid | `long`, `decimal(p,s)`; a value that does not fit \
-exactly is rejected |
+| smallint, integer, bigint, numeric, oid | `long` (what prints as a whole number: `12`, not \
+`12.00`), `decimal(p,s)`; a value that does not fit exactly is rejected |
 | an array | `list<…>` of what its elements can be |
 
 Changing `type` or `policy: string` of a table that exists changes a lake column's type, which the

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tidegate import __version__
-from tidegate.testing.conformance.runner import Report
+from tidegate.testing.conformance.results import Report
 
 
 def write_page(
