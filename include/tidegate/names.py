@@ -20,6 +20,7 @@ EPOCH_PROPERTY: Final = "tidegate.epoch"
 CAPTURED_THROUGH: Final = "tidegate.captured_through"  # change log
 RUN_PROPERTY: Final = "tidegate.run"
 STEP_PROPERTY: Final = "tidegate.step"  # apply | sweep | chunk | stamp | rollback | truncate
+LETTERS_PROPERTY: Final = "tidegate.letters"  # the batch that parked or resolved dead letters
 CHUNK_PROPERTY: Final = "tidegate.chunk"
 FORMAT_PROPERTY: Final = "tidegate.format"  # version of what we store; see STORED_FORMAT
 STORED_FORMAT: Final = "1"
