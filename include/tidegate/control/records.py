@@ -49,6 +49,8 @@ class TableStatus:
     last_sweep: dict[str, Any] | None
     adjusted: dict[str, int] = field(default_factory=dict)
     """Values that a policy changed, by column: by the last sweep and what was applied since."""
+    dead_letters: int = 0
+    """Changes that could not be applied, and those that wait behind them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from pyiceberg.catalog import Catalog
 
 from tidegate.config.pipeline import LakeTarget, PipelineConfig
 from tidegate.config.platform import PlatformConfig
-from tidegate.envelope.dead_letter import Key
 from tidegate.errors import ConfigError, TidegateError
 from tidegate.jobs.disclosure import as_tidegate_error
 from tidegate.jobs.result import plain
@@ -26,6 +24,7 @@ from tidegate.jobs.sweep_plan import check_tables
 from tidegate.lake import positions
 from tidegate.lake.catalog import load, open_catalog
 from tidegate.lake.change_log import ChangeLog
+from tidegate.lake.dead_letter_choice import Choice, together
 from tidegate.lake.dead_letter_fold import Letter
 from tidegate.lake.dead_letters import DeadLetters
 from tidegate.lake.gate import Gate, Lease
@@ -40,26 +39,6 @@ if TYPE_CHECKING:
     from tidegate.spark.apply import Outcome
 
 PURPOSE: Final = "redrive"
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """Which letters; empty means all. The letters of one row always go together."""
-
-    event_ids: frozenset[str] = frozenset()
-    keys: frozenset[Key] = frozenset()
-    codes: frozenset[str] = frozenset()
-    seen_before: datetime | None = None
-    seen_after: datetime | None = None
-
-    def matches(self, letter: Letter) -> bool:
-        return (
-            (not self.event_ids or letter.event_id in self.event_ids)
-            and (not self.keys or bool(letter.keys & self.keys))
-            and (not self.codes or letter.code in self.codes)
-            and (self.seen_before is None or letter.first_seen < self.seen_before)
-            and (self.seen_after is None or letter.first_seen >= self.seen_after)
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,18 +95,6 @@ def run_redrive(
     finally:
         catalog.close()
     return result
-
-
-def together(letters: Iterable[Letter], choice: Choice) -> list[Letter]:
-    """The chosen letters and all others of the rows they belong to, in log order."""
-    known = list(letters)
-    chosen = {letter.event_id for letter in known if choice.matches(letter)}
-    while True:
-        keys = {key for letter in known if letter.event_id in chosen for key in letter.keys if key}
-        more = {letter.event_id for letter in known if letter.keys & keys} - chosen
-        if not more:
-            return [letter for letter in known if letter.event_id in chosen]
-        chosen |= more
 
 
 class _Redrive:
