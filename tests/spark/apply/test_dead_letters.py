@@ -19,11 +19,14 @@ from tests.support.changes import BIG, ModelTable, money, number, schema, text
 from tidegate import faults
 from tidegate.config.platform import DlqConfig, PlatformConfig
 from tidegate.config.sinks import IcebergSink, SinkConfig, TableOptions, WriteMode
+from tidegate.control import dead_letters as control
+from tidegate.control.status import status
 from tidegate.jobs.apply import Status, TableResult
 from tidegate.jobs.maintain import run_maintain
-from tidegate.jobs.redrive import Choice, TableRedrive, run_redrive
+from tidegate.jobs.redrive import TableRedrive, run_redrive
 from tidegate.jobs.rollback import run_rollback
 from tidegate.lake.catalog import load
+from tidegate.lake.dead_letter_choice import Choice, choose
 from tidegate.lake.dead_letter_fold import Letter
 from tidegate.lake.dead_letters import DeadLetters
 from tidegate.lake.gate import GateState
@@ -107,6 +110,12 @@ def test_a_bad_row_waits_with_its_changes_and_the_rest_goes_on(
         1,
     )
     assert "price" in letter.message and BAD not in letter.message
+    detail = control.show(lab.pipeline, lab.platform, letter.event_id)
+    assert (detail.before, detail.unchanged) == (None, ("note",))
+    assert detail.after == {"id": "2", "note": None, "price": BAD}
+    known = [control.find(lab.pipeline, lab.platform, None, choose(keys=[key])) for key in "23"]
+    assert [len(found.letters) for found in known] == [1, 0]
+    assert status(lab.pipeline, lab.platform, ask_source=False).tables[0].dead_letters == 1
     # Its next change, a move of another row onto its old key's neighbour, and the moved row's next
     # change wait; the TOASTed note that nobody sent again is not lost.
     one.update(one.find("2"), id="20")
@@ -266,7 +275,7 @@ def test_a_truncate_makes_letters_moot_where_nothing_older_is_kept(
 
 
 def run_discard(lab: LakeLab, event_ids: set[str]) -> None:
-    DeadLetters(lab.catalog, lab.pipeline).discard(TABLE, "test", event_ids)
+    control.discard(lab.pipeline, lab.platform, None, choose(event_ids), actor="test")
 
 
 def test_soft_deleted_rows_and_keys_that_do_not_cast(
