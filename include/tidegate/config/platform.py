@@ -18,6 +18,9 @@ TABLE_PARALLELISM: Final = 4
 """A small merge waits on planning and commits, not on cores: four overlap well on two."""
 MAX_BATCH_BYTES: Final = 64 * MIB
 """Decoding in larger pieces is no faster, and capture's memory follows the largest piece."""
+MAX_VALUE_BYTES: Final = 64 * MIB
+"""Spark holds a row several times over while it merges it; a value of this size still goes through
+the default memory. PostgreSQL itself allows 1 GB."""
 COMMIT_BYTES: Final = 256 * MIB
 """Files of a good size; a crash re-reads at most this much."""
 COMMIT_SECONDS: Final = 30.0
@@ -172,6 +175,13 @@ class CaptureConfig(Section):
 
     max_batch_bytes: int = Field(
         MAX_BATCH_BYTES, ge=64 * 1024, description="Raw log bytes decoded at once (bounds memory)."
+    )
+    max_value_bytes: int = Field(
+        MAX_VALUE_BYTES,
+        ge=64 * 1024,
+        le=512 * MIB,
+        description="A larger value (as text) is left out of the change log, and its change becomes"
+        " a dead letter; a sweep refuses the table.",
     )
     commit_bytes: int = Field(
         COMMIT_BYTES, ge=64 * 1024, description="Commit to the change log after this much."

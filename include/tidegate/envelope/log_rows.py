@@ -34,7 +34,8 @@ ARROW_SCHEMA: Final = pa.schema(
         pa.field("key", _TEXTS, nullable=True),  # identity of the row addressed: the OLD key
         pa.field("before", _TEXTS, nullable=True),  # whole old row, if the source sent it
         pa.field("after", _TEXTS, nullable=True),  # new row, one slot per column of schema_id
-        pa.field("unchanged", _SLOTS, nullable=True),  # slots of `after` that were not sent
+        # slots of `after` that were not sent; too_large(slot): left out for their size
+        pa.field("unchanged", _SLOTS, nullable=True),
         pa.field("event_id", pa.string(), nullable=False),
     ]
 )
@@ -46,6 +47,11 @@ _U64 = npt.NDArray[np.uint64]
 _HEX_UPPER = np.frombuffer("".join(f"{b:02X}" for b in range(256)).encode(), dtype="<u2")
 _HEX_LOWER = np.frombuffer("".join(f"{b:02x}" for b in range(256)).encode(), dtype="<u2")
 _GROUPS = ((0, 0, 4), (9, 4, 6), (14, 6, 8), (19, 8, 10), (24, 10, 16))  # text at, bytes from–to
+
+
+def too_large(slot: Any) -> Any:
+    """How ``unchanged`` names a slot whose value was too large to be taken; its own inverse."""
+    return -1 - slot
 
 
 def empty() -> pa.RecordBatch:

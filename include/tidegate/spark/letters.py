@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tidegate.names import CATALOG, quote_spark
+from tidegate.spark.local_rows import local_rows
 
 _LOG_COLUMNS: Final = (
     "epoch",
@@ -30,7 +32,7 @@ def letter_rows(
     session: SparkSession, identifier: tuple[str, str], event_ids: Iterable[str]
 ) -> DataFrame:
     """The changes with ``event_ids``, each once however often it was parked."""
-    ids = session.createDataFrame([(one,) for one in event_ids], "event_id string")
+    ids = local_rows(session, event_id=(pa.string(), event_ids))
     parked = session.table(quote_spark(CATALOG, *identifier)).where(F.col("kind") == "parked")
     own = parked.join(F.broadcast(ids), "event_id", "left_semi").dropDuplicates(["event_id"])
     # A key without parts is stored as an empty list; the log has none.

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+import pyarrow as pa
 from pyspark.sql import Column as Expr
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
@@ -21,12 +22,14 @@ from tidegate.config.platform import DlqConfig
 from tidegate.config.sinks import WriteMode
 from tidegate.envelope.change import Op
 from tidegate.envelope.dead_letter import Key, Parked, Role
+from tidegate.envelope.log_rows import too_large
 from tidegate.envelope.position import Position
 from tidegate.errors import DataError, HeldError
 from tidegate.lake.dead_letter_fold import Letter
 from tidegate.lake.waiting import Step, Waiting, who_waits
 from tidegate.schema.table import TableSchema
 from tidegate.spark.fitness import CAST_FAILED, failing_columns
+from tidegate.spark.local_rows import local_rows
 from tidegate.spark.survey import SchemaShare, Survey
 from tidegate.spark.typed import LakeShape
 
@@ -161,8 +164,8 @@ class Parking:
 
     def _touching(self, keys: set[Key]) -> list[Step]:
         """The batch's changes that come from or lead to ``keys``."""
-        wanted = self.session.createDataFrame([(list(key),) for key in keys], "k array<string>")
-        wanted = wanted.select(F.to_json("k").alias("k"))
+        texts = (pa.list_(pa.string()), [list(key) for key in keys])
+        wanted = local_rows(self.session, k=texts).select(F.to_json("k").alias("k"))
         steps = self._steps(self.log.where(F.col("op") != Op.TRUNCATE))
         ends = F.array_distinct(F.array(F.to_json("key"), F.to_json("new_key")))
         hits = steps.select("position", "op", "key", "new_key", F.explode(ends).alias("k"))
@@ -186,7 +189,7 @@ class Parking:
         return log.withColumns({"key": own, "new_key": new})
 
     def _places(self, places: Iterable[str]) -> DataFrame:
-        return self.session.createDataFrame([(place,) for place in places], "position string")
+        return local_rows(self.session, position=(pa.string(), places))
 
     def _letter(self, row: Row) -> Parked:
         event = row.asDict(recursive=True)
@@ -196,15 +199,29 @@ class Parking:
             None if micros is None else _EPOCH_BEGAN + timedelta(microseconds=micros)
         )
         role = self.parked[row.position]
+        code, message = self._diagnosis(row, role)
         return Parked(
             position=Position(self.epoch, row.position),
             key=tuple(row.key),
             new_key=tuple(row.new_key),
             role=role,
-            code=CAST_FAILED if role is Role.FAILED else "apply.behind_letter",
-            message=self._reasons.get(row.position, "an earlier change of the same row waits"),
+            code=code,
+            message=message,
             event=event,
         )
+
+    def _diagnosis(self, row: Row, role: Role) -> tuple[str, str]:
+        lost = [too_large(slot) for slot in row.unchanged or () if slot < 0]
+        if lost:
+            columns = {share.schema_id: schema.columns for schema, share in self.schemas}
+            names = ", ".join(columns[row.schema_id][slot].name for slot in lost)
+            return (
+                "apply.value_too_large",
+                f"{names} is larger than capture.max_value_bytes and was not captured",
+            )
+        if role is Role.WAITING:
+            return "apply.behind_letter", "an earlier change of the same row waits"
+        return CAST_FAILED, self._reasons[row.position]
 
 
 def truncated_behind_letters(target: LakeTarget) -> HeldError:

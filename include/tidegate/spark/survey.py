@@ -9,12 +9,15 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from tidegate.envelope.change import Op
+from tidegate.envelope.log_rows import too_large
 from tidegate.envelope.position import Position
 from tidegate.names import CATALOG, quote_spark
+from tidegate.spark.local_rows import local_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,8 @@ class SchemaShare:
     """Slots that at least one row did not send."""
     gaps: frozenset[int] = frozenset()
     """Those of them that no old row supplies either."""
+    too_large: frozenset[int] = frozenset()
+    """Slots whose value at least one row had to leave out for its size."""
     images: bool = False
     """Whether rows carry whole old rows (replica identity FULL)."""
 
@@ -105,9 +110,11 @@ def _within(session: SparkSession, pin: LogPin, ranges: Mapping[str, LogRange]) 
     )
     if len({(entry.after.place, entry.until.place) for entry in ranges.values()}) == 1:
         return rows
-    bounds = session.createDataFrame(
-        [(table, entry.after.place, entry.until.place) for table, entry in ranges.items()],
-        "own_table string, after_place string, until_place string",
+    bounds = local_rows(
+        session,
+        own_table=(pa.string(), ranges),
+        after_place=(pa.string(), (entry.after.place for entry in ranges.values())),
+        until_place=(pa.string(), (entry.until.place for entry in ranges.values())),
     )
     inside = (F.col("position") > F.col("after_place")) & (
         F.col("position") <= F.col("until_place")
@@ -138,8 +145,9 @@ def _gather(found: list[Row], details: dict[tuple[str, str], Row]) -> dict[str, 
             share = replace(
                 share,
                 first=known["first"],
-                unchanged=frozenset(known.unchanged),
-                gaps=frozenset(known.gaps),
+                unchanged=frozenset(slot for slot in known.unchanged if slot >= 0),
+                gaps=frozenset(slot for slot in known.gaps if slot >= 0),
+                too_large=frozenset(too_large(slot) for slot in known.unchanged if slot < 0),
             )
             truncates.setdefault(row.table, []).extend(
                 (place.position, place.committed) for place in known.truncates

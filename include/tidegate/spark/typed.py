@@ -18,7 +18,7 @@ the new one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Final
 
@@ -28,6 +28,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType
 
 from tidegate.envelope.change import Op
+from tidegate.envelope.log_rows import too_large
 from tidegate.schema.table import Column, TableSchema
 from tidegate.spark.casts import cast
 from tidegate.spark.casts.result import Flags
@@ -145,16 +146,20 @@ def cast_values(
         *(_gap(cells[i]).alias(f"n{i}") for i in gaps),
         *_RAW,
     )
-    flags = [
-        None if cell is None else cast(cell.column, cell.text).judge(F.col(f"v{i}"))
-        for i, cell in enumerate(cells)
-    ]
+    flags = [_judged(cell, F.col(f"v{i}")) for i, cell in enumerate(cells)]
     judged = values.select(
         "*",
         *(_bits(flags, word, _FAILED).alias(f"bad{word}") for word in shape.words),
         *(_bits(flags, word, _ADJUSTED).alias(f"adj{word}") for word in shape.words),
     )
     return judged.drop(*_RAW)
+
+
+def _judged(cell: Cell | None, value: Expr) -> Flags | None:
+    if cell is None:
+        return None
+    failed, adjusted = cast(cell.column, cell.text).judge(value)
+    return (failed if cell.lost is None else failed | cell.lost, adjusted)
 
 
 def _value(cell: Cell | None, type_: DataType) -> Expr:
@@ -177,6 +182,8 @@ class Cell:
     column: Column
     text: Expr
     gap: Expr
+    lost: Expr | None = None
+    """Whether the value was too large to be taken; None: none was."""
 
 
 def _cell(schema: TableSchema, slot: int | None, share: SchemaShare, old_rows: bool) -> Cell | None:
@@ -188,14 +195,16 @@ def _cell(schema: TableSchema, slot: int | None, share: SchemaShare, old_rows: b
         return cell
     key = F.lit(None) if column.key is None else F.col("key").getItem(column.key)
     old = F.when(F.col("before").isNotNull(), F.col("before").getItem(slot)).otherwise(key)
-    return Cell(column, F.when(F.col("op") == Op.DELETE, old).otherwise(cell.text), cell.gap)
+    text = F.when(F.col("op") == Op.DELETE, old).otherwise(cell.text)
+    return replace(cell, text=text)
 
 
 def _sent(column: Column, slot: int, share: SchemaShare) -> Cell:
     after = F.col("after").getItem(slot)
+    lost = _contains(too_large(slot)) if slot in share.too_large else None
     if slot not in share.unchanged:
-        return Cell(column, after, F.lit(False))
-    not_sent = F.coalesce(F.array_contains("unchanged", slot), F.lit(False))
+        return Cell(column, after, F.lit(False), lost)
+    not_sent = _contains(slot)
     if column.key is not None:
         # An out-of-line key that did not change: the old key has it.
         return Cell(
@@ -205,7 +214,11 @@ def _sent(column: Column, slot: int, share: SchemaShare) -> Cell:
         )
     # With replica identity FULL the old row has what the new one leaves out.
     text = F.when(not_sent, F.col("before").getItem(slot)).otherwise(after)
-    return Cell(column, text, not_sent & F.col("before").isNull())
+    return Cell(column, text, not_sent & F.col("before").isNull(), lost)
+
+
+def _contains(slot: int) -> Expr:
+    return F.coalesce(F.array_contains("unchanged", slot), F.lit(False))
 
 
 def _gap(cell: Cell | None) -> Expr:

@@ -1,4 +1,4 @@
-"""Dead letters and sweeps: a published sweep has read the rows anew (DESIGN §7)."""
+"""Dead letters from a real source: sweeps make them moot, values that are too large become some."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ import pytest
 from tests.support.postgres import SourceDatabase
 from tests.support.stack import Stack
 from tidegate import faults
+from tidegate.config.platform import CaptureConfig
 from tidegate.control import dead_letters
 from tidegate.errors import HeldError
 from tidegate.jobs.apply import run_apply
 from tidegate.jobs.capture import run_capture
+from tidegate.jobs.redrive import run_redrive
 from tidegate.jobs.verify import run_verify
 from tidegate.lake.dead_letter_choice import Choice
 
@@ -68,3 +70,39 @@ def test_a_sweep_supersedes_letters_with_its_snapshot_and_not_before(
     assert catch_up(made).parked == 0
     verdict = run_verify(made.spark, made.pipeline, made.platform)
     assert verdict.equal, verdict
+
+
+def test_a_value_that_is_too_large_is_a_letter_and_no_sweep_chokes_on_it(
+    source_db: SourceDatabase, stack: Callable[..., Stack]
+) -> None:
+    source_db.sql("CREATE TABLE items (id int PRIMARY KEY, n int, v text, b bytea)")
+    made = stack(TABLE)
+    small = CaptureConfig(max_value_bytes=64 * 1024)
+    made.platform = made.platform.model_copy(update={"capture": small})
+    made.swept()
+    source_db.sql(
+        "INSERT INTO items VALUES (1, 1, repeat('x', 64 * 1024), 'b')",
+        "INSERT INTO items VALUES (2, 1, repeat('x', 64 * 1024 + 1), 'b')",
+        "INSERT INTO items VALUES (3, 1, 'v', (SELECT decode(string_agg(md5(i::text), ''), 'hex')"
+        " FROM generate_series(1, 3000) i))",  # hex is twice as long
+        "UPDATE items SET n = 2 WHERE id = 2",  # leaves v out, which nobody has
+    )
+    assert catch_up(made).parked == 3
+    found = dead_letters.find(made.pipeline, made.platform, None, Choice()).letters
+    assert [(letter.key, letter.code) for letter in found] == [
+        (("2",), "apply.value_too_large"),
+        (("3",), "apply.value_too_large"),
+        (("2",), "apply.cast_failed"),
+    ]
+    assert found[0].message.startswith("v is larger") and found[1].message.startswith("b is larger")
+    assert made.lake(TABLE, "id", "n") == [(1, 1)]
+    refused = made.sweep(TABLE).tables[0].error
+    assert refused is not None and refused.code == "sweep.value_too_large"
+    assert "v (1), b (1)" in refused.message
+    made.gate.open([TABLE], "a try", "test")
+    source_db.sql("UPDATE items SET v = 'w' WHERE id = 2", "DELETE FROM items WHERE id = 3")
+    assert catch_up(made).parked == 2
+    (redriven,) = run_redrive(made.spark, made.pipeline, made.platform).tables
+    assert (redriven.applied, redriven.still_waiting) == (5, 0)
+    assert made.lake(TABLE, "id", "n") == [(1, 1), (2, 2)]
+    assert run_verify(made.spark, made.pipeline, made.platform).equal

@@ -196,3 +196,19 @@ def test_a_change_of_an_undescribed_table_is_refused() -> None:
     with pytest.raises(FatalError) as caught:
         Decoder("e", _schema).decode(script.messages)
     assert caught.value.code == "capture.unknown_relation"
+
+
+def test_values_that_are_too_large_are_left_out_and_named() -> None:
+    script = Script()
+    script.messages.append(_relation(1, "a"))
+    script.begin()
+    large, fits = "x" * 11, "x" * 10
+    script.row(1, "c", "-", ["k"] + [None] * (COLUMNS - 1), ["k", large] + [fits] * (COLUMNS - 2))
+    # With a whole old row, what was not sent is taken from there, even that it was too large.
+    old: list[Value] = ["k", large] + [fits] * (COLUMNS - 2)
+    script.row(1, "u", "O", old, ["k", UNCHANGED] + [None] * (COLUMNS - 2))
+    script.commit()
+    rows = Decoder("e", _schema, max_value_bytes=10).decode(script.messages).rows.to_pylist()
+    assert [row["unchanged"] for row in rows] == [[-2], [-2]]
+    assert [row["after"][:3] for row in rows] == [["k", None, fits], ["k", None, None]]
+    assert rows[1]["before"][:3] == ["k", None, fits]

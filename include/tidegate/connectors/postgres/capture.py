@@ -174,7 +174,12 @@ def open_changes(
 def _stream(
     settings: PostgresSettings, sql: Connection, wire: Wire, after: Position, target: int | None
 ) -> PostgresStream:
-    decoder = Decoder(after.epoch, Relations(sql, settings.table_ids), floor=after.lsn)
+    decoder = Decoder(
+        after.epoch,
+        Relations(sql, settings.table_ids),
+        floor=after.lsn,
+        max_value_bytes=settings.max_value_bytes,
+    )
     return PostgresStream(wire, decoder, after, target)
 
 

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidegate.config.platform import MAX_VALUE_BYTES
 from tidegate.connectors.postgres import pgoutput, tuples
 from tidegate.connectors.postgres.pgoutput import RelationMessage
 from tidegate.connectors.postgres.tuples import Payload, Tuples
@@ -81,8 +82,16 @@ class Decoder:
     skips them by itself; that it does is not what exactly-once should rest on (I3).
     """
 
-    def __init__(self, epoch: str, resolve: Resolve, *, floor: int = 0) -> None:
+    def __init__(
+        self,
+        epoch: str,
+        resolve: Resolve,
+        *,
+        floor: int = 0,
+        max_value_bytes: int = MAX_VALUE_BYTES,
+    ) -> None:
         self._epoch = epoch
+        self._max_value = max_value_bytes
         self._resolve = resolve
         self._floor = floor
         self._open = _Transaction()
@@ -196,10 +205,12 @@ class Decoder:
         kind = kinds[which]
         cursors = starts[which] + 5
         old, new, marker = _images(payload, cursors, kind, len(schema.columns))
+        old, new = old.without_larger(self._max_value), new.without_larger(self._max_value)
         has_old = (marker == ord("K")) | (marker == ord("O"))
         has_new = kind != pgoutput.DELETE
         whole = marker == ord("O")
-        new = new.filled_from(old, (old.kinds == tuples.TEXT) | whole[:, None])
+        known = (old.kinds == tuples.TEXT) | (old.kinds == tuples.TOO_LARGE)
+        new = new.filled_from(old, known | whole[:, None])
         return self._batch(
             schema,
             which,

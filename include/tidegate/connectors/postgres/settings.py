@@ -57,6 +57,7 @@ class PostgresSettings(Section):
     slot: str
     publication: str
     batch_bytes: int = Field(description="Raw log bytes decoded at once.")
+    max_value_bytes: int
     lock_timeout_seconds: float
     cut_timeout_seconds: float
     max_snapshot_seconds: float
@@ -91,6 +92,7 @@ class PostgresSettings(Section):
             slot=pipeline.slot_name,
             publication=pipeline.publication_name,
             batch_bytes=platform.capture.max_batch_bytes,
+            max_value_bytes=platform.capture.max_value_bytes,
             lock_timeout_seconds=platform.sweep.lock_timeout_seconds,
             cut_timeout_seconds=platform.sweep.cut_timeout_seconds,
             max_snapshot_seconds=platform.sweep.max_snapshot_seconds,

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from tidegate.connectors.postgres import chunks as chunking
-from tidegate.connectors.postgres import discover, plain, types
+from tidegate.connectors.postgres import discover, large_values, plain, types
 from tidegate.connectors.postgres.connection import (
     Connection,
     connect,
@@ -102,6 +102,10 @@ class PostgresCut:
             return chunking.by_key(self._holder, self._from(table), schema, rows, chunk_rows, after)
 
     def survey(self, table: TableId, schema: TableSchema) -> Survey:
+        with self._asking("looking for large values"):
+            large_values.refuse(
+                self._holder, table, schema, self._from(table), self._settings.max_value_bytes
+            )
         with self._asking("surveying values"):
             sql = plain.survey_sql(schema, self._from(table))
             row = self._holder.execute(sql.encode()).fetchone() or (0,)

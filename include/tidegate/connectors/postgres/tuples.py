@@ -14,11 +14,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tidegate.envelope import log_rows
 from tidegate.errors import FatalError
 
 NULL: Final = ord("n")
 UNCHANGED: Final = ord("u")
 TEXT: Final = ord("t")
+TOO_LARGE: Final = ord("x")
+"""Not pgoutput's: a text that is longer than we take."""
 PADDING: Final = 16
 """Zero bytes behind the data, so that a cursor past the last column can be read from."""
 
@@ -55,6 +58,17 @@ class Tuples:
 
     def take(self, slots: list[int]) -> Tuples:
         return Tuples(self.kinds[:, slots], self.starts[:, slots], self.lengths[:, slots])
+
+    def without_larger(self, most: int) -> Tuples:
+        """Values of more than ``most`` bytes are not read; that they were there is kept."""
+        large = self.lengths > most
+        if not large.any():
+            return self
+        return Tuples(
+            np.where(large, np.uint8(TOO_LARGE), self.kinds),
+            self.starts,
+            np.where(large, 0, self.lengths),
+        )
 
     def filled_from(self, old: Tuples, sent: npt.NDArray[np.bool_]) -> Tuples:
         """Take ``old``'s value where this one was not sent and ``sent`` says that old has it."""
@@ -108,11 +122,14 @@ def text_lists(payload: Payload, tuples: Tuples, present: npt.NDArray[np.bool_])
 
 
 def slot_lists(tuples: Tuples) -> pa.Array:
-    """The slots that were not sent, null for rows that are whole."""
-    unchanged = tuples.kinds == UNCHANGED
-    rows, slots = np.nonzero(unchanged)
-    sizes = np.bincount(rows, minlength=len(unchanged))
-    return _lists(pa.array(slots.astype(np.int32)), sizes, sizes > 0, len(unchanged), pa.int32())
+    """The slots that were not sent, null for rows that are whole. A slot whose value was too large
+    is told apart by its sign (``envelope.log_rows``)."""
+    large = tuples.kinds == TOO_LARGE
+    absent = (tuples.kinds == UNCHANGED) | large
+    rows, slots = np.nonzero(absent)
+    sizes = np.bincount(rows, minlength=len(absent))
+    named = np.where(large[rows, slots], log_rows.too_large(slots), slots)
+    return _lists(pa.array(named.astype(np.int32)), sizes, sizes > 0, len(absent), pa.int32())
 
 
 def _rows(tuples: Tuples, which: npt.NDArray[np.bool_]) -> Tuples:

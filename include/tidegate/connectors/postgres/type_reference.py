@@ -39,6 +39,9 @@ function prints, the same on both paths |
 """
 
 _REST: Final = """
+A value larger than `capture.max_value_bytes` (64 MiB of text, of PostgreSQL's 1 GB) is not taken:
+its change becomes a dead letter, and a sweep refuses the table with `sweep.value_too_large`.
+
 Generated columns are not in the log before PostgreSQL 18 and so not in the lake; 18 sends stored
 ones if the publication says so.
 

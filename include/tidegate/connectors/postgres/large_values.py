@@ -1,0 +1,56 @@
+"""Values that are larger than Tidegate takes, found before a sweep reads them.
+
+Measuring every value would cost a pass over the table, so the size of what is stored out of line is
+asked first: most tables have nothing there that could be so large.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tidegate.connectors.postgres.connection import Connection
+from tidegate.errors import DataError
+from tidegate.names import TableId, quote_sql
+from tidegate.schema.table import Column, TableSchema
+from tidegate.schema.types import Kind
+
+COMPRESSION: Final = 256
+"""No value shrinks to less than this share of itself (pglz and lz4 stay below 255 to 1)."""
+
+_STORED_SQL: Final = """
+SELECT coalesce(max(pg_catalog.pg_relation_size(c.reltoastrelid)), 0)
+FROM pg_catalog.pg_class c
+WHERE c.reltoastrelid <> 0
+  AND c.oid IN (SELECT relid FROM pg_catalog.pg_partition_tree(%s::regclass)
+                UNION SELECT %s::regclass)
+"""
+_WIDE: Final = frozenset({Kind.STRING, Kind.BINARY, Kind.LIST})
+
+
+def refuse(
+    connection: Connection, table: TableId, schema: TableSchema, from_sql: str, most: int
+) -> None:
+    """Raise if a row of ``table`` holds a value of more than ``most`` bytes, as text."""
+    columns = [column for column in schema.columns if column.type.kind in _WIDE]
+    stored = connection.execute(_STORED_SQL, (table.sql, table.sql)).fetchone() or (0,)
+    if not columns or int(stored[0]) * COMPRESSION <= most:
+        return
+    counts = ", ".join(f"count(*) FILTER (WHERE {_size(c)} > {most})" for c in columns)
+    row = connection.execute(f"SELECT {counts} FROM {from_sql}".encode()).fetchone() or ()
+    found = {c.name: count for c, count in zip(columns, row, strict=True) if count}
+    if found:
+        told = ", ".join(f"{name} ({count})" for name, count in found.items())
+        raise DataError(
+            "sweep.value_too_large",
+            f"{table}: values of {told} are larger than {most} bytes",
+            hint="shorten or move them at the source, or raise capture.max_value_bytes (and Spark's"
+            " memory with it), then sweep again; nothing was published",
+        )
+
+
+def _size(column: Column) -> str:
+    """Bytes of the value's text; of text and bytea it is known without reading them."""
+    name = quote_sql(column.name)
+    if column.type.kind is Kind.BINARY:
+        return f"2 + 2 * octet_length({name})"
+    return f"octet_length({name}::text)"
