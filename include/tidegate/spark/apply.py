@@ -11,7 +11,7 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Final
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
@@ -177,7 +177,6 @@ class _Work:
             if fence.overtaken:
                 raise fence.moved() from error
             raise
-        self.context.letters.settle(self.target.source, self._reload(), self.context.run)
         return outcome
 
     def _fenced(self, fence: Fence, letters: Sequence[Letter]) -> Outcome:
@@ -190,8 +189,11 @@ class _Work:
         self.context.check()  # I4
         fence.publish()
         faults.point("apply.after_publish")
-        verify_stamp(self._reload(), None, stamp)  # I1
+        table = self._reload()
+        verify_stamp(table, None, stamp)  # I1
         fence.drop()
+        if LETTERS_PROPERTY in stamp:
+            self.context.letters.settle(self.target.source, table, self.context.run)
         return outcome
 
     def _attempts(self, fence: Fence, letters: Sequence[Letter]) -> tuple[Outcome, dict[str, str]]:
@@ -203,7 +205,7 @@ class _Work:
         parking = Parking(
             session=self.session,
             target=self.target,
-            shape=lake_shape(self.session, self.target, self.schemas[-1][0]),
+            shape=self.shape,
             schemas=self.schemas,
             log=log,
             found=self.found,
@@ -250,6 +252,10 @@ class _Work:
             return ()
         return self.context.letters.waiting(self.target.source, self.table)
 
+    @cached_property
+    def shape(self) -> LakeShape:
+        return lake_shape(self.session, self.target, self.schemas[-1][0])
+
     def _log(self) -> DataFrame:
         if self.redrive is not None:
             return self.redrive.rows
@@ -267,7 +273,7 @@ class _Work:
         return Batch(
             session=self.session,
             target=self.target,
-            shape=lake_shape(self.session, self.target, self.schemas[-1][0]),
+            shape=self.shape,
             schemas=self.schemas,
             log=log,
             found=self.found,
