@@ -48,6 +48,8 @@ POINTS: Final[frozenset[str]] = frozenset(
         "undeploy.after_source",
         # rollback
         "rollback.after_commit",
+        # every audited action: begun is noted → the action
+        "audit.after_begun",
     }
 )
 

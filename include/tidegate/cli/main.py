@@ -14,6 +14,7 @@ import typer
 
 from tidegate import __version__
 from tidegate.cli.commands import (
+    audit,
     conformance,
     dead_letters,
     gate,
@@ -36,6 +37,7 @@ setup.register(app)
 work.register(app)
 run.register(app)
 watch.register(app)
+audit.register(app)
 conformance.register(app)
 app.add_typer(gate.app, name="gate")
 app.add_typer(dead_letters.app, name="dead-letters")

@@ -25,6 +25,7 @@ VERBS = [
     ["run"],
     ["status"],
     ["lag"],
+    ["audit"],
     ["gate", "show"],
     ["gate", "hold"],
     ["gate", "open"],
