@@ -44,6 +44,7 @@ POINTS: Final[frozenset[str]] = frozenset(
         "maintain.after_log_compact",
         # provisioning
         "deploy.after_publication",
+        "deploy.after_drop",
         "deploy.after_slot",
         "undeploy.after_source",
         # rollback

@@ -18,7 +18,9 @@ from tidegate.cli.commands import (
     conformance,
     dead_letters,
     gate,
+    guard,
     lakehouse,
+    recover,
     run,
     setup,
     watch,
@@ -38,6 +40,8 @@ work.register(app)
 run.register(app)
 watch.register(app)
 audit.register(app)
+guard.register(app)
+recover.register(app)
 conformance.register(app)
 app.add_typer(gate.app, name="gate")
 app.add_typer(dead_letters.app, name="dead-letters")

@@ -21,6 +21,7 @@ from tidegate.config.secrets import Secrets
 from tidegate.config.sinks import SinkType
 from tidegate.connectors.protocol import Source
 from tidegate.connectors.registry import open_source
+from tidegate.connectors.source_status import SLOT_LOST
 from tidegate.envelope.position import Position
 from tidegate.errors import ConfigError, FatalError
 from tidegate.lake.audit_trail import Action, AuditTrail
@@ -79,7 +80,7 @@ def deploy(
     refuse_what_is_not_built(pipeline, platform)
     source = open_source(pipeline, platform, secrets)
     try:
-        warnings = _check(source)
+        warnings = _check(source, new_epoch)
         catalog = open_catalog(platform, pipeline)
         if dry_run:
             return _planned(source, catalog, pipeline, warnings)
@@ -182,14 +183,14 @@ def _deploy(
         raise FatalError(
             "deploy.slot_lost",
             f"the pipeline was deployed, but its slot {pipeline.slot_name} is gone",
-            hint="changes since then are lost: `tidegate deploy --new-epoch`, then sweep"
+            hint="changes since then are lost: `tidegate recover` makes a new slot and sweeps"
             f" {', '.join(pipeline.source.tables)}",
         )
     if not there and not ours:
         # Before the slot exists: what is made from here on is ours, even if we die (I3).
         _note(catalog, pipeline, SLOT_PROPERTY, pipeline.slot_name)
         ours = True
-    made = source.provision(deployment, slot_is_ours=ours)
+    made = source.provision(deployment, slot_is_ours=ours, renew=new_epoch)
     actions = made.actions + cleared
     through = _ensure_log(log, made.start, new_epoch)
     if through == made.start and actions:
@@ -217,11 +218,12 @@ def _ensure_log(log: ChangeLog, start: Position, new_epoch: bool) -> Position:
     return log.head().captured_through
 
 
-def _check(source: Source) -> tuple[str, ...]:
-    """Errors stop the deployment, all of them at once."""
+def _check(source: Source, new_epoch: bool) -> tuple[str, ...]:
+    """Errors stop the deployment, all of them at once; a new epoch mends a lost slot."""
     report = source.validate()
-    if not report.ok:
-        found = "; ".join(str(problem) for problem in report.errors)
+    errors = [p for p in report.errors if not (new_epoch and p.code.endswith(f".{SLOT_LOST}"))]
+    if errors:
+        found = "; ".join(str(problem) for problem in errors)
         raise ConfigError(
             "deploy.not_ready",
             f"the source is not ready: {found}",
