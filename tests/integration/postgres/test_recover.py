@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import runpy
+from argparse import ArgumentParser
 from collections.abc import Callable, Iterator
 from itertools import count
+from pathlib import Path
 
 import pytest
 
 from tests.support.postgres import SourceDatabase
 from tests.support.stack import Stack
 from tidegate import faults
-from tidegate.config.platform import PlatformConfig
+from tidegate.config.platform import LakeConfig, PlatformConfig
 from tidegate.control.status import status
 from tidegate.errors import ConfigError, FatalError
 from tidegate.jobs.capture import run_capture
 from tidegate.jobs.deploy import deploy
+from tidegate.jobs.door import Call
 from tidegate.lake.audit_trail import AuditTrail
 from tidegate.lake.catalog import open_catalog
+from tidegate.observability.progress import silent
 from tidegate.testing.postgres_server import PostgresServer, running
 
 pytestmark = pytest.mark.postgres
 
+DOOR = Path(__file__).parents[3] / "spark_jobs" / "sweep_tables.py"
 ITEMS, MORE = "public.items", "public.more"
 _numbers = count(1)
 
@@ -55,7 +61,7 @@ def lose_slot(db: SourceDatabase) -> None:
 
 @pytest.mark.parametrize("small_server", [16, 18], indirect=True)
 def test_a_lost_slot_is_made_anew_by_a_new_epoch_only(
-    source_db: SourceDatabase, platform: PlatformConfig
+    source_db: SourceDatabase, platform: PlatformConfig, tmp_path: Path
 ) -> None:
     from tidegate.jobs.recover import find_loss
 
@@ -77,6 +83,19 @@ def test_a_lost_slot_is_made_anew_by_a_new_epoch_only(
     assert guard is not None
     assert (guard.verdict, guard.releasable) == ("act", False), "a capture cannot help any more"
     assert "recover" in (guard.findings[0].next or "")
+
+    # Through the door that the sweep Dag's switch opens, the same; a dry run needs no session.
+    door = runpy.run_path(str(DOOR))
+    parser = ArgumentParser()
+    door["options"](parser)
+    options = parser.parse_args(["--lost-only", "--dry-run"])
+    plan = door["job"](Call(pipeline, platform, "r1", None, options, silent))
+    assert (plan.status, plan.log) == ("planned", loss.log)
+    # A dead slot of somebody else's is theirs to drop.
+    home = LakeConfig(home=str(tmp_path / "elsewhere"))
+    with pytest.raises(ConfigError) as refused:
+        deploy(pipeline, platform.model_copy(update={"lake": home}), new_epoch=True)
+    assert refused.value.code == "deploy.slot_exists"
 
     renewed = deploy(pipeline, platform, new_epoch=True)
     assert f"lost slot {pipeline.slot_name} dropped" in renewed.actions
