@@ -275,6 +275,8 @@ def test_a_truncate_makes_letters_moot_where_nothing_older_is_kept(
     error = step(lab).error
     assert error is not None and error.code == "apply.truncate_behind_letters"
     run_discard(lab, {letter.event_id for letter in letters(lab)})
+    (told,) = AuditTrail(lab.catalog, lab.pipeline).entries()
+    assert (told.action, told.outcome, told.details) == ("discard", "done", {"letters": 1})
     lab.gate.open([TABLE], "discarded", "test")
     assert lab.apply().tables[0].status is Status.APPLIED
     assert lab.rows(one) == []
