@@ -44,10 +44,13 @@ POINTS: Final[frozenset[str]] = frozenset(
         "maintain.after_log_compact",
         # provisioning
         "deploy.after_publication",
+        "deploy.after_drop",
         "deploy.after_slot",
         "undeploy.after_source",
         # rollback
         "rollback.after_commit",
+        # every audited action: begun is noted → the action
+        "audit.after_begun",
     }
 )
 

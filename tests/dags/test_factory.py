@@ -11,6 +11,7 @@ from airflow.sdk import DAG
 from tests.dags.conftest import PROJECT, PipelineFile
 from tidegate.airflow.dags.changes import ACTIVE_RUNS
 from tidegate.airflow.dags.redrive import redrive_arguments
+from tidegate.airflow.dags.sweep import sweep_arguments
 from tidegate.airflow.factory import build_dags, raise_problems
 from tidegate.errors import ConfigError
 
@@ -68,6 +69,13 @@ def test_the_sweep_form_takes_only_the_pipelines_tables(dags: dict[str, DAG]) ->
         params["tables"] = ["public.nowhere"]
     with pytest.raises(Exception, match=r"non-empty|too short"):
         params["tables"] = []
+
+
+def test_the_sweep_form_can_ask_for_what_is_lost(dags: dict[str, DAG]) -> None:
+    params = dags["shop__sweep"].params.dump()
+    assert sweep_arguments(params) == ["--tables", "public.customers", "public.orders"]
+    lost = sweep_arguments({**params, "lost_only": True, "dry_run": True})
+    assert lost == ["--lost-only", "--dry-run"]
 
 
 def test_secrets_need_not_exist_at_parse_time(dags: dict[str, DAG]) -> None:

@@ -12,6 +12,7 @@ from tests.support.postgres import SourceDatabase
 from tidegate.config.loader import load_pipeline, load_platform
 from tidegate.config.secrets import Secrets, apply_secrets
 from tidegate.jobs.deploy import deploy
+from tidegate.lake.audit_trail import AuditTrail
 from tidegate.lake.catalog import open_catalog
 from tidegate.lake.gate import Gate
 
@@ -94,6 +95,9 @@ def test_first_load_changes_a_held_table_and_verification(
     pipeline = load_pipeline(pipelines / f"{name}.yaml")
     platform = load_platform(platform_file)
     catalog = open_catalog(platform, pipeline)
+    (swept, *_) = AuditTrail(catalog, pipeline).entries()
+    assert (swept.action, swept.outcome) == ("sweep", "done")
+    assert (swept.actor, swept.surface) == ("dag_test", "airflow"), "whom Airflow names"
     Gate(catalog, pipeline, platform.gate).hold(["public.orders"], "counting stock", "ann")
     catalog.close()
     source_db.sql(

@@ -22,6 +22,7 @@ from tidegate.config.secrets import Secrets, write_secrets_file
 from tidegate.jobs.lifeline import OWNER_VARIABLE, owner_mark
 from tidegate.jobs.result import JobResult, read_result
 from tidegate.lake.owner import is_gone, me
+from tidegate.observability.caller import Caller
 
 _PREFIX: Final = "tidegate-job-"
 
@@ -84,8 +85,9 @@ def _remove_those_of_the_dead() -> None:
             shutil.rmtree(left, ignore_errors=True)  # another user's stays theirs
 
 
-def job_environment() -> dict[str, str]:
-    """This environment, with our Python for every part of the job and its owner named."""
+def job_environment(caller: Caller) -> dict[str, str]:
+    """This environment, with our Python for every part of the job, its owner and who asked for it
+    named."""
     package_root = str(Path(tidegate.__file__).parents[1])
     inherited = os.environ.get("PYTHONPATH")
     return {
@@ -95,6 +97,7 @@ def job_environment() -> dict[str, str]:
         "PYTHONPATH": os.pathsep.join(filter(None, (package_root, inherited))),
         "PYTHONUNBUFFERED": "1",
         OWNER_VARIABLE: owner_mark(),
+        **caller.variable(),
     }
 
 

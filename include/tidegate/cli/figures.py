@@ -8,6 +8,9 @@ from typing import Any, Final
 from rich.table import Table
 from rich.text import Text
 
+from tidegate.observability.quantities import human_bytes as human_bytes
+from tidegate.observability.quantities import human_seconds as human_seconds
+
 STATE_STYLES: Final = {
     "open": "green",
     "sweeping": "cyan",
@@ -23,29 +26,10 @@ STATE_STYLES: Final = {
     "waiting": "yellow",
     "failed": "bold red",
     "missing": "yellow",
+    "ok": "green",
+    "warn": "yellow",
+    "act": "bold red",
 }
-
-
-def human_bytes(count: int | None) -> str:
-    """``12.3 MiB``; a dash for the unknown."""
-    if count is None:
-        return "–"
-    size = float(count)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if abs(size) < 1024:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1024
-    return f"{size:.1f} TiB"
-
-
-def human_seconds(seconds: float | None) -> str:
-    """``3 min``; a dash for the unknown."""
-    if seconds is None:
-        return "–"
-    for limit, size, unit in ((90, 1, "s"), (5400, 60, "min"), (172_800, 3600, "h")):
-        if seconds < limit:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds / 86_400:.0f} d"
 
 
 def ago(moment: datetime | str | None) -> str:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import getpass
 import logging
 import os
-import socket
 import sys
 import uuid
 from collections.abc import Iterable, Iterator
@@ -18,7 +16,7 @@ import typer
 
 from tidegate.cli.output import Output, Render
 from tidegate.errors import ConfigError, ExitCode, exit_code
-from tidegate.observability import log
+from tidegate.observability import caller, log
 
 INTERRUPTED: Final = 130
 """What shells expect of a process that SIGINT ended."""
@@ -87,7 +85,8 @@ def speaking(command: str, as_json: bool, debug: bool) -> Iterator[Output]:
         level=logging.INFO if debug else logging.WARNING, stream=cast(TextIO, output.err.file)
     )
     try:
-        yield output
+        with caller.acting_as(caller.this_user(caller.Surface.CLI)):
+            yield output
     except (typer.Exit, typer.Abort):
         raise
     except BrokenPipeError:  # `tidegate … | head`
@@ -134,4 +133,4 @@ def run_id(verb: str) -> str:
 
 def actor() -> str:
     """Who gave the command, for the gate's timeline."""
-    return f"{getpass.getuser()}@{socket.gethostname()} (cli)"
+    return str(caller.current())

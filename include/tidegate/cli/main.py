@@ -14,10 +14,13 @@ import typer
 
 from tidegate import __version__
 from tidegate.cli.commands import (
+    audit,
     conformance,
     dead_letters,
     gate,
+    guard,
     lakehouse,
+    recover,
     run,
     setup,
     watch,
@@ -36,6 +39,9 @@ setup.register(app)
 work.register(app)
 run.register(app)
 watch.register(app)
+audit.register(app)
+guard.register(app)
+recover.register(app)
 conformance.register(app)
 app.add_typer(gate.app, name="gate")
 app.add_typer(dead_letters.app, name="dead-letters")

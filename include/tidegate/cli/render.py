@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.text import Text
 
-from tidegate.cli import figures
+from tidegate.cli import figures, render_guard
 from tidegate.jobs.lines import reason
 from tidegate.jobs.result import plain
 
@@ -136,6 +136,7 @@ def status(console: Console, result: PipelineStatus) -> None:
             columns = ", ".join(f"{name} ({count})" for name, count in table.adjusted.items())
             told = f"{table.table}: values that a policy changed: {columns}"
             console.print(Text(told, "yellow"))
+    render_guard.notable(console, result.guard)
 
 
 def lag(console: Console, result: PipelineLag) -> None:
@@ -149,6 +150,7 @@ def lag(console: Console, result: PipelineLag) -> None:
         cells = figures.human_bytes(table.bytes), figures.human_seconds(table.seconds)
         grid.add_row(table.table, figures.styled(table.state), *cells)
     console.print(grid)
+    render_guard.notable(console, result.guard)
 
 
 def gates(console: Console, result: Gates) -> None:

@@ -8,6 +8,7 @@ from typing import Final, Literal
 from pydantic import Field
 
 from tidegate.config.base import Section
+from tidegate.config.guard import GuardConfig
 
 MIB: Final = 1024 * 1024
 DAY_SECONDS: Final = 86400.0
@@ -277,3 +278,4 @@ class PlatformConfig(Section):
     gate: GateConfig = Field(GateConfig(), description="Writers' leases on tables.")
     sweep: SweepConfig = Field(SweepConfig(), description="How tables are re-read.")
     retention: RetentionConfig = Field(RetentionConfig(), description="The change log's memory.")
+    guard: GuardConfig = Field(GuardConfig(), description="When what we hold is a worry.")

@@ -15,6 +15,7 @@ from typing import Any, Final, Literal, Protocol
 
 import pyarrow as pa
 
+from tidegate.connectors.source_status import SourceStatus
 from tidegate.envelope.position import Position
 from tidegate.names import TableId
 from tidegate.schema.table import Column, TableSchema
@@ -322,27 +323,6 @@ class Cut(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class SlotStatus:
-    """The replication slot as the source reports it."""
-
-    name: str
-    active_pid: int | None
-    confirmed: Position | None
-    retained_bytes: int
-    wal_status: str | None
-    safe_wal_bytes: int | None = None
-    invalid_reason: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SourceStatus:
-    """Where the source's log stands now."""
-
-    current: Position
-    slot: SlotStatus | None
-
-
-@dataclass(frozen=True, slots=True)
 class Provisioned:
     """What ``provision`` found or made."""
 
@@ -363,10 +343,11 @@ class Source(Connector, Protocol):
         """What ``provision`` would do, in words."""
         ...
 
-    def provision(self, deployment: str, *, slot_is_ours: bool) -> Provisioned:
+    def provision(self, deployment: str, *, slot_is_ours: bool, renew: bool = False) -> Provisioned:
         """Create or alter what capture needs; idempotent, marked with ``deployment``.
 
         ``slot_is_ours``: an existing slot was made by an earlier, interrupted deploy of ours.
+        ``renew``: if that slot is lost, make another in its place.
         """
         ...
 
@@ -384,6 +365,10 @@ class Source(Connector, Protocol):
 
     def cut(self, tables: tuple[TableId, ...], *, epoch: str) -> AbstractContextManager[Cut]:
         """A consistent view of ``tables``; locks and snapshot live as long as the context (I11)."""
+        ...
+
+    def check_history(self, after: Position) -> None:
+        """FatalError, with the way back, if the log no longer has everything after ``after``."""
         ...
 
     def status(self, epoch: str | None = None) -> SourceStatus:

@@ -12,6 +12,7 @@ from pyiceberg.catalog import Catalog
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.errors import ConfigError
+from tidegate.lake.audit_trail import Action, AuditTrail
 from tidegate.lake.catalog import load, open_catalog
 from tidegate.lake.dead_letter_choice import Choice
 from tidegate.lake.dead_letter_fold import Letter
@@ -116,11 +117,14 @@ def discard(
     applied by the next redrive."""
     catalog = open_catalog(platform, pipeline)
     found = _waiting(catalog, pipeline, tables, choice)
-    if not dry_run:
+    if found and not dry_run:
+        concerned = list(dict.fromkeys(letter.table for letter in found))
         letters = DeadLetters(catalog, pipeline)
-        for table in dict.fromkeys(letter.table for letter in found):
-            own = [letter.event_id for letter in found if letter.table == table]
-            letters.discard(table, actor, own)
+        trail = AuditTrail(catalog, pipeline)
+        with trail.action(Action.DISCARD, concerned, letters=len(found)):
+            for table in concerned:
+                own = [letter.event_id for letter in found if letter.table == table]
+                letters.discard(table, actor, own)
     rows = tuple(_row(letter) for letter in found)
     return Letters(pipeline.pipeline_id, rows, discarded=not dry_run and bool(rows))
 

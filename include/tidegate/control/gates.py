@@ -11,6 +11,7 @@ from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.control.records import GateStatus, LeaseStatus
 from tidegate.control.tables import known_tables
+from tidegate.lake.audit_trail import Action, AuditTrail
 from tidegate.lake.catalog import open_catalog
 from tidegate.lake.gate import Gate, TableGate
 from tidegate.lake.gate_fold import Event, EventKind
@@ -50,7 +51,8 @@ def show(
     events: int = 0,
 ) -> Gates:
     """Each table's gate; with ``events`` the newest of the journal, newest last."""
-    gate, names = _gate(pipeline, platform), _names(pipeline, tables)
+    gate = Gate(open_catalog(platform, pipeline), pipeline, platform.gate)
+    names = _names(pipeline, tables)
     happened = [event for event in gate.timeline(_LOOK_BACK) if _concerns(event, names)]
     timeline = tuple(_moment(event) for event in happened[-events:]) if events else ()
     return Gates(_states(gate, names), timeline)
@@ -65,8 +67,10 @@ def hold(
     actor: str,
 ) -> Gates:
     """Hold tables back; their changes stay in the change log."""
-    gate, names = _gate(pipeline, platform), _names(pipeline, tables)
-    gate.hold(names, reason, actor)
+    catalog, names = open_catalog(platform, pipeline), _names(pipeline, tables)
+    gate = Gate(catalog, pipeline, platform.gate)
+    with AuditTrail(catalog, pipeline).action(Action.HOLD, names, reason=reason):
+        gate.hold(names, reason, actor)
     return Gates(_states(gate, names))
 
 
@@ -80,8 +84,11 @@ def open_gates(
     abandon: bool = False,
 ) -> Gates:
     """Open tables. A sweep is only overruled with ``abandon``; its branch is not published."""
-    gate, names = _gate(pipeline, platform), _names(pipeline, tables)
-    gate.open(names, reason, actor, abandon=abandon)
+    catalog, names = open_catalog(platform, pipeline), _names(pipeline, tables)
+    gate = Gate(catalog, pipeline, platform.gate)
+    action = Action.ABANDON if abandon else Action.OPEN
+    with AuditTrail(catalog, pipeline).action(action, names, reason=reason):
+        gate.open(names, reason, actor, abandon=abandon)
     return Gates(_states(gate, names))
 
 
@@ -114,10 +121,6 @@ def _moment(event: Event) -> Moment:
         actor=event.actor,
         reason=event.reason,
     )
-
-
-def _gate(pipeline: PipelineConfig, platform: PlatformConfig) -> Gate:
-    return Gate(open_catalog(platform, pipeline), pipeline, platform.gate)
 
 
 def _names(pipeline: PipelineConfig, tables: Sequence[str] | None) -> tuple[str, ...]:

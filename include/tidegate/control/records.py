@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from tidegate.transports.guard import Guard
+
 
 @dataclass(frozen=True, slots=True)
 class LeaseStatus:
@@ -76,6 +78,7 @@ class PipelineStatus:
     capture_lag_bytes: int | None  # written by the source and not yet captured
     source: SourceSide | None  # None: nobody asked
     tables: tuple[TableStatus, ...]
+    guard: Guard | None = None  # None: the source was not asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +97,7 @@ class PipelineLag:
     capture_bytes: int | None
     retained_bytes: int | None
     tables: tuple[TableLag, ...]
+    guard: Guard | None = None  # None: the source was not asked
 
 
 @dataclass(frozen=True, slots=True)

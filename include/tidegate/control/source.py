@@ -2,29 +2,48 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
-from tidegate.connectors.protocol import SlotStatus, SourceStatus
 from tidegate.connectors.registry import open_source
+from tidegate.connectors.source_status import SlotStatus
 from tidegate.control.records import SourceSide
 from tidegate.envelope.position import Position
 from tidegate.errors import TidegateError
+from tidegate.lake.log_times import LogTimes
+from tidegate.transports.guard import SourceFigures
+from tidegate.transports.monitor import MISSING, EmbeddedSourceMonitor
 
-MISSING = "missing"
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What was seen. ``current`` and ``figures`` are None if the source could not be asked."""
+
+    side: SourceSide
+    current: Position | None = None
+    figures: SourceFigures | None = None
 
 
-def look_at_source(
-    pipeline: PipelineConfig, platform: PlatformConfig, epoch: str | None
-) -> tuple[SourceSide, Position | None]:
-    """What the source says, and its current place in ``epoch``.
+def look_at_source(pipeline: PipelineConfig, platform: PlatformConfig, times: LogTimes) -> Look:
+    """What the source says, beside what the change log knows (``times``).
 
     A source that cannot be reached is a fact of the status, not a failure of it.
     """
     try:
-        seen = _ask(pipeline, platform, epoch)
+        return _look(pipeline, platform, times)
     except TidegateError as error:
         problem = f"{error.message} [{error.code}]"
-        return SourceSide(False, None, pipeline.slot_name, None, None, problem), None
+        return Look(SourceSide(False, None, pipeline.slot_name, None, None, problem))
+
+
+def _look(pipeline: PipelineConfig, platform: PlatformConfig, times: LogTimes) -> Look:
+    source = open_source(pipeline, platform)
+    try:
+        monitor = EmbeddedSourceMonitor(source, times, pipeline.slot_name)
+        seen, lost = monitor.status(), monitor.lost()
+    finally:
+        source.close()
     slot = seen.slot
     side = SourceSide(
         reachable=True,
@@ -34,15 +53,7 @@ def look_at_source(
         retained_bytes=slot.retained_bytes if slot else None,
         problem=slot.invalid_reason if slot else None,
     )
-    return side, seen.current
-
-
-def _ask(pipeline: PipelineConfig, platform: PlatformConfig, epoch: str | None) -> SourceStatus:
-    source = open_source(pipeline, platform)
-    try:
-        return source.status(epoch)
-    finally:
-        source.close()
+    return Look(side, seen.current, monitor.figures(seen, platform.guard, lost=lost))
 
 
 def _state(slot: SlotStatus | None) -> str:

@@ -15,8 +15,8 @@ from tidegate.config.pipeline import LakeTarget, PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.control import dead_letters
 from tidegate.control.gates import gate_status
+from tidegate.control.guard import assess
 from tidegate.control.lakehouse import row_count
-from tidegate.control.log_times import LogTimes
 from tidegate.control.records import (
     PipelineLag,
     PipelineStatus,
@@ -29,6 +29,7 @@ from tidegate.errors import TidegateError
 from tidegate.lake import positions
 from tidegate.lake.catalog import load, open_catalog
 from tidegate.lake.gate import Gate, TableGate
+from tidegate.lake.log_times import LogTimes
 from tidegate.lake.reports import Report, Reports
 
 _SHOWN_KINDS: Final = frozenset({"apply", "sweep"})
@@ -43,29 +44,28 @@ def status(
     """Everything ``tidegate status`` shows. Reads metadata only."""
     catalog = open_catalog(platform, pipeline)
     times = LogTimes.read(catalog, pipeline)
-    source, current = None, None
-    if ask_source:
-        epoch = times.head.epoch if times.head else None
-        source, current = look_at_source(pipeline, platform, epoch)
+    look = look_at_source(pipeline, platform, times) if ask_source else None
     gates = Gate(catalog, pipeline, platform.gate).states(pipeline.source.tables)
     reports = Reports(catalog, pipeline).recent(limit=_REPORTS_READ)
     last, adjusted = _last_reports(reports), _adjusted(reports)
     letters = dead_letters.counts(catalog, pipeline)
+    tables = tuple(
+        replace(
+            _table(catalog, target, gates[target.source], times, last),
+            adjusted=dict(adjusted.get(target.source, {})),
+            dead_letters=letters[target.source],
+        )
+        for target in pipeline.targets
+    )
     return PipelineStatus(
         pipeline_id=pipeline.pipeline_id,
         deployed=times.head is not None,
         captured_through=str(times.head) if times.head else None,
         captured_at=times.head_at,
-        capture_lag_bytes=_bytes_between(times.head, current),
-        source=source,
-        tables=tuple(
-            replace(
-                _table(catalog, target, gates[target.source], times, last),
-                adjusted=dict(adjusted.get(target.source, {})),
-                dead_letters=letters[target.source],
-            )
-            for target in pipeline.targets
-        ),
+        capture_lag_bytes=_bytes_between(times.head, look.current) if look else None,
+        source=look.side if look else None,
+        tables=tables,
+        guard=assess(catalog, pipeline, platform, look, tables, reports) if look else None,
     )
 
 
@@ -82,6 +82,7 @@ def lag(
             TableLag(table.table, table.gate.state, table.lag_bytes, table.lag_seconds)
             for table in now.tables
         ),
+        guard=now.guard,
     )
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from tidegate.config.pipeline import LakeTarget, PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.jobs.sweep_plan import check_tables
+from tidegate.lake.audit_trail import Action, AuditTrail
 from tidegate.lake.catalog import load, open_catalog
 from tidegate.lake.gate import Gate, GateState
 from tidegate.names import TableId
@@ -40,8 +41,9 @@ def abandon_sweep(
     """Give up the sweeps of ``tables``; the tables that had one."""
     catalog = open_catalog(platform, pipeline)
     names = [target.source for target in check_tables(pipeline, tables)]
-    ended = Gate(catalog, pipeline, platform.gate).abandon(names, actor, reason)
-    drop_left_branches(spark, pipeline, platform, tables=ended)
+    with AuditTrail(catalog, pipeline).action(Action.ABANDON, names, reason=reason):
+        ended = Gate(catalog, pipeline, platform.gate).abandon(names, actor, reason)
+        drop_left_branches(spark, pipeline, platform, tables=ended)
     return ended
 
 

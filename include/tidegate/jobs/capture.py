@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import uuid
 from typing import Any
@@ -13,14 +14,21 @@ from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.config.secrets import Secrets
 from tidegate.connectors.registry import open_source
+from tidegate.errors import TidegateError
 from tidegate.jobs import door
 from tidegate.lake.catalog import open_catalog
 from tidegate.lake.change_log import ChangeLog
+from tidegate.lake.log_times import LogTimes
 from tidegate.lake.reports import Reports
 from tidegate.lake.schema_history import SchemaHistory
+from tidegate.observability import log
 from tidegate.observability.progress import Progress, silent
 from tidegate.transports.embedded import EmbeddedEventSource
+from tidegate.transports.guard import judge_source, worth_saying
+from tidegate.transports.monitor import EmbeddedSourceMonitor
 from tidegate.transports.protocol import CaptureResult, Until
+
+_LOG = log.get("tidegate.jobs.capture")  # run as a module, __name__ would say __main__
 
 
 def run_capture(
@@ -61,8 +69,45 @@ def run_capture(
     return result
 
 
+def watch_source(pipeline: PipelineConfig, platform: PlatformConfig) -> Until:
+    """Say in the task's log what the source holds for us; how far the capture should go.
+
+    Where capturing helps against a finding, to a named place: that is noted, and WAL released, even
+    if no change of ours lies there. One connection and the change log's metadata; a look that fails
+    is the capture's to report.
+    """
+    source = open_source(pipeline, platform)
+    try:
+        times = LogTimes.read(open_catalog(platform, pipeline), pipeline)
+        monitor = EmbeddedSourceMonitor(source, times, pipeline.slot_name)
+        seen = monitor.status()
+    except TidegateError:
+        return "now"
+    finally:
+        source.close()
+    figures = monitor.figures(seen, platform.guard)
+    held = f"{figures.slot} ({figures.slot_state})"
+    log.event(_LOG, "guard", slot=held, bytes=figures.retained_bytes)
+    bad = worth_saying(judge_source(figures, platform.guard))
+    for finding in bad:
+        log.event(
+            _LOG,
+            f"guard: {finding.says}",
+            level=logging.WARNING,
+            status=finding.verdict.value,
+            hint=finding.next,
+        )
+    releases = any(finding.releases for finding in bad)
+    # A log that seems to stand before ours is another system's: for the capture to refuse.
+    ahead = times.head is not None and seen.current > times.head
+    return seen.current if releases and ahead else "now"
+
+
 def _job(call: door.Call) -> Any:
-    return run_capture(call.pipeline, call.platform, progress=call.progress, run=call.run)
+    until = watch_source(call.pipeline, call.platform)
+    return run_capture(
+        call.pipeline, call.platform, until=until, progress=call.progress, run=call.run
+    )
 
 
 if __name__ == "__main__":

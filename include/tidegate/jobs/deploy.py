@@ -7,6 +7,7 @@ after a crash at any point the next deploy knows what is ours (I3).
 from __future__ import annotations
 
 import uuid
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -20,8 +21,10 @@ from tidegate.config.secrets import Secrets
 from tidegate.config.sinks import SinkType
 from tidegate.connectors.protocol import Source
 from tidegate.connectors.registry import open_source
+from tidegate.connectors.source_status import SLOT_LOST
 from tidegate.envelope.position import Position
 from tidegate.errors import ConfigError, FatalError
+from tidegate.lake.audit_trail import Action, AuditTrail
 from tidegate.lake.catalog import ensure_namespace, open_catalog
 from tidegate.lake.change_log import ChangeLog
 from tidegate.lake.gate import Gate
@@ -77,13 +80,17 @@ def deploy(
     refuse_what_is_not_built(pipeline, platform)
     source = open_source(pipeline, platform, secrets)
     try:
-        warnings = _check(source)
+        warnings = _check(source, new_epoch)
         catalog = open_catalog(platform, pipeline)
         if dry_run:
             return _planned(source, catalog, pipeline, warnings)
-        left = forget_removed(catalog, pipeline, platform.gate, actor="deploy")
-        actions = tuple(f"gate of {table} cleared: it left the pipeline" for table in left)
-        return _deploy(source, catalog, pipeline, warnings, new_epoch, actions)
+        action = Action.NEW_EPOCH if new_epoch else Action.DEPLOY
+        with AuditTrail(catalog, pipeline).action(action, pipeline.source.tables) as noting:
+            left = forget_removed(catalog, pipeline, platform.gate, actor="deploy")
+            cleared = tuple(f"gate of {table} cleared: it left the pipeline" for table in left)
+            result = _deploy(source, catalog, pipeline, warnings, new_epoch, cleared)
+            noting.add(status=result.status, start=result.start)
+        return result
     finally:
         source.close()
 
@@ -97,7 +104,8 @@ def undeploy(
     secrets: Secrets | None = None,
 ) -> UndeployResult:
     """Remove what deploy and the pipeline's runs made for themselves: publication, slot, change
-    log, gate journal, schema history, reports. Lake tables stay, unless ``purge``.
+    log, gate journal, schema history, reports. Lake tables and the audit trail stay, unless
+    ``purge``.
 
     Killed anywhere, the next call finishes it: what is ours at the source is noted until it is
     gone, and the lake's part comes after it.
@@ -105,6 +113,23 @@ def undeploy(
     catalog = open_catalog(platform, pipeline)
     Gate(catalog, pipeline, platform.gate).refuse_swept(pipeline.source.tables)
     notes = _notes(catalog, pipeline)
+    planned = retire(catalog, pipeline, platform.gate, purge=purge, dry_run=True)
+    trail = AuditTrail(catalog, pipeline)
+    removes = not dry_run and (DEPLOYMENT_PROPERTY in notes or planned.dropped)
+    entry = trail.action(Action.UNDEPLOY, pipeline.source.tables, purge=purge)
+    with entry if removes else nullcontext():
+        return _undeploy(catalog, pipeline, platform, notes, purge, dry_run, secrets)
+
+
+def _undeploy(
+    catalog: Catalog,
+    pipeline: PipelineConfig,
+    platform: PlatformConfig,
+    notes: dict[str, str],
+    purge: bool,
+    dry_run: bool,
+    secrets: Secrets | None,
+) -> UndeployResult:
     deployment = notes.get(DEPLOYMENT_PROPERTY)
     actions: tuple[str, ...] = ()
     if deployment is not None:
@@ -158,14 +183,14 @@ def _deploy(
         raise FatalError(
             "deploy.slot_lost",
             f"the pipeline was deployed, but its slot {pipeline.slot_name} is gone",
-            hint="changes since then are lost: `tidegate deploy --new-epoch`, then sweep"
+            hint="changes since then are lost: `tidegate recover` makes a new slot and sweeps"
             f" {', '.join(pipeline.source.tables)}",
         )
     if not there and not ours:
         # Before the slot exists: what is made from here on is ours, even if we die (I3).
         _note(catalog, pipeline, SLOT_PROPERTY, pipeline.slot_name)
         ours = True
-    made = source.provision(deployment, slot_is_ours=ours)
+    made = source.provision(deployment, slot_is_ours=ours, renew=new_epoch)
     actions = made.actions + cleared
     through = _ensure_log(log, made.start, new_epoch)
     if through == made.start and actions:
@@ -193,11 +218,12 @@ def _ensure_log(log: ChangeLog, start: Position, new_epoch: bool) -> Position:
     return log.head().captured_through
 
 
-def _check(source: Source) -> tuple[str, ...]:
-    """Errors stop the deployment, all of them at once."""
+def _check(source: Source, new_epoch: bool) -> tuple[str, ...]:
+    """Errors stop the deployment, all of them at once; a new epoch mends a lost slot."""
     report = source.validate()
-    if not report.ok:
-        found = "; ".join(str(problem) for problem in report.errors)
+    errors = [p for p in report.errors if not (new_epoch and p.code.endswith(f".{SLOT_LOST}"))]
+    if errors:
+        found = "; ".join(str(problem) for problem in errors)
         raise ConfigError(
             "deploy.not_ready",
             f"the source is not ready: {found}",

@@ -10,6 +10,7 @@ import logging
 import time
 import uuid
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ from tidegate.jobs.maintain_table import TableKeeper, TableWork
 from tidegate.jobs.result import plain
 from tidegate.jobs.sweep_plan import check_tables
 from tidegate.lake import upkeep
+from tidegate.lake.audit_trail import Action, AuditTrail, Noting
 from tidegate.lake.catalog import load, open_catalog
 from tidegate.lake.dead_letters import DeadLetters
 from tidegate.lake.gate import Gate
@@ -83,23 +85,15 @@ def run_maintain(
     ``force`` does every step whether due or not; how old a snapshot or file must be to go is
     still respected.
     """
-    began = time.monotonic()
     job = _Maintain(spark, pipeline, platform, run or f"maintain_{uuid.uuid4().hex[:12]}")
     targets = check_tables(pipeline, tables)
-    found = []
-    for number, target in enumerate(targets, 1):
-        found.append(job.table(target, force=force, dry_run=dry_run))
-        progress("maintain", number, len(targets), "tables", table=target.source)
-    kept = LogUpkeep()
-    if tables is None and not dry_run:
-        job.prune_letters()
-    if tables is None:
-        kept = maintain_log(
-            spark, job.catalog, pipeline, platform, job.gate, force=force, dry_run=dry_run
+    names = [target.source for target in targets]
+    with job.noted(names) if force and not dry_run else nullcontext(Noting()) as noting:
+        result = job.maintain(
+            targets, whole=tables is None, force=force, dry_run=dry_run, progress=progress
         )
-    result = MaintainResult(job.run, round(time.monotonic() - began, 3), found, kept)
-    if not dry_run:
-        job.report(result)
+        if result.failed:
+            noting.failed(failed=[t.table for t in result.tables if t.status == "failed"])
     return result
 
 
@@ -117,6 +111,45 @@ class _Maintain:
         self.gate = Gate(self.catalog, pipeline, platform.gate)
         self.reports = Reports(self.catalog, pipeline)
         self.letters = DeadLetters(self.catalog, pipeline)
+
+    def noted(self, tables: Sequence[str]) -> AbstractContextManager[Noting]:
+        """The audit trail's entry. What is due is no one's decision and has none."""
+        return AuditTrail(self.catalog, self.pipeline).action(
+            Action.MAINTAIN, tables, run=self.run, forced=True
+        )
+
+    def maintain(
+        self,
+        targets: Sequence[LakeTarget],
+        *,
+        whole: bool,
+        force: bool,
+        dry_run: bool,
+        progress: Progress,
+    ) -> MaintainResult:
+        """``whole``: the change log too."""
+        began = time.monotonic()
+        found = []
+        for number, target in enumerate(targets, 1):
+            found.append(self.table(target, force=force, dry_run=dry_run))
+            progress("maintain", number, len(targets), "tables", table=target.source)
+        kept = LogUpkeep()
+        if whole and not dry_run:
+            self.prune_letters()
+        if whole:
+            kept = maintain_log(
+                self.spark,
+                self.catalog,
+                self.pipeline,
+                self.platform,
+                self.gate,
+                force=force,
+                dry_run=dry_run,
+            )
+        result = MaintainResult(self.run, round(time.monotonic() - began, 3), found, kept)
+        if not dry_run:
+            self.report(result)
+        return result
 
     def table(self, target: LakeTarget, *, force: bool, dry_run: bool) -> TableUpkeep:
         began = time.monotonic()

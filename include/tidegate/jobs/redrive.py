@@ -22,6 +22,7 @@ from tidegate.jobs.disclosure import as_tidegate_error
 from tidegate.jobs.result import plain
 from tidegate.jobs.sweep_plan import check_tables
 from tidegate.lake import positions
+from tidegate.lake.audit_trail import Action, AuditTrail
 from tidegate.lake.catalog import load, open_catalog
 from tidegate.lake.change_log import ChangeLog
 from tidegate.lake.dead_letter_choice import Choice, together
@@ -115,6 +116,7 @@ class _Redrive:
         self.run = run
         self.gate = Gate(catalog, pipeline, platform.gate)
         self.letters = DeadLetters(catalog, pipeline)
+        self.trail = AuditTrail(catalog, pipeline)
 
     def table(self, target: LakeTarget, choice: Choice, *, dry_run: bool) -> TableRedrive:
         chosen = self._chosen(target, choice)
@@ -124,10 +126,14 @@ class _Redrive:
             return TableRedrive(target.source, "planned", tried=len(chosen))
         began = time.monotonic()
         try:
-            with self.gate.lease(self.run, [target.source], PURPOSE) as lease:
+            with (
+                self.gate.lease(self.run, [target.source], PURPOSE) as lease,
+                self.trail.action(Action.REDRIVE, [target.source], run=self.run) as noting,
+            ):
                 # What was chosen before the lease may have been redriven meanwhile.
                 chosen = self._chosen(target, choice)
                 outcome = self._apply(target, chosen, lease) if chosen else None
+                noting.add(tried=len(chosen), still_waiting=outcome.parked if outcome else 0)
         except Exception as error:  # noqa: BLE001 - one table's failure is kept to itself
             return TableRedrive(target.source, "failed", error=as_tidegate_error(error))
         waiting = outcome.parked if outcome else 0

@@ -19,6 +19,7 @@ from tidegate.errors import ConfigError, DataError
 from tidegate.jobs.result import plain
 from tidegate.jobs.sweep_plan import check_tables
 from tidegate.lake import commits, positions
+from tidegate.lake.audit_trail import Action, AuditTrail
 from tidegate.lake.catalog import load, open_catalog
 from tidegate.lake.change_log import ChangeLog
 from tidegate.lake.gate import Gate
@@ -84,12 +85,14 @@ def run_rollback(
         planned = _planned(loaded, target, info, obstacle)
         if dry_run or planned.status == "unchanged":
             return planned
-        if obstacle is not None:
-            # Held first: no apply may meet rows whose position cannot be replayed from.
-            gate.hold([target.source], f"rolled back to {snapshot_id}: {obstacle}", ACTOR)
-        lease.check()
-        rollback(spark, target.identifier, snapshot_id)
-        faults.point("rollback.after_commit")
+        trail = AuditTrail(catalog, pipeline)
+        with trail.action(Action.ROLLBACK, [target.source], run=run, to_snapshot=snapshot_id):
+            if obstacle is not None:
+                # Held first: no apply may meet rows whose position cannot be replayed from.
+                gate.hold([target.source], f"rolled back to {snapshot_id}: {obstacle}", ACTOR)
+            lease.check()
+            rollback(spark, target.identifier, snapshot_id)
+            faults.point("rollback.after_commit")
     result = _done(planned)
     Reports(catalog, pipeline).add("rollback", run, plain(result))
     return result

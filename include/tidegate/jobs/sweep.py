@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -33,13 +33,14 @@ from tidegate.jobs.sweep_plan import (
     planned,
     refuse_resume,
 )
+from tidegate.lake.audit_trail import Action, AuditTrail, Noting
 from tidegate.lake.catalog import load, open_catalog
 from tidegate.lake.change_log import ChangeLog
 from tidegate.lake.dead_letters import DeadLetters
 from tidegate.lake.gate import PUBLISHED, Gate, Lease
 from tidegate.lake.reports import Reports
 from tidegate.names import TableId, sweep_branch
-from tidegate.observability import log
+from tidegate.observability import caller, log
 from tidegate.observability.progress import Progress, silent
 from tidegate.schema.contract import contracted
 from tidegate.spark import expectations, publish
@@ -103,11 +104,12 @@ def run_sweep(
     run: str,
     dry_run: bool = False,
     resume: bool = True,
-    actor: str = ACTOR,
+    actor: str | None = None,
     reason: str | None = None,
     progress: Progress = silent,
 ) -> SweepResult:
-    """Sweep ``tables`` (all by default). ``actor`` and ``reason`` go to the gate's timeline.
+    """Sweep ``tables`` (all by default). ``reason`` goes to the gate's timeline, and ``actor``,
+    by default whoever came through the door.
 
     With ``resume``, what a killed sweep of theirs left is gone on with; without, it starts over.
     ``where`` is a range of keys of one table (:class:`KeyRange`); other rows stay as they are.
@@ -120,14 +122,17 @@ def run_sweep(
     try:
         if keys is not None:  # before any gate closes
             keys.key(targets[0], contracted(source.discover(targets[0].table), targets[0]))
+        actor = actor or str(caller.current())
         job = _Sweep(spark, pipeline, platform, source, progress, actor, reason)
         if dry_run:
             rows = [TableSweep(**plan) for plan in planned(source, job.epoch, targets, platform)]
             return SweepResult(run, rows[0].position, time.monotonic() - began, rows)
-        cut, results = job.sweep(targets, run, resume=resume, keys=keys)
+        with job.noted(targets, run, keys) as noting:
+            cut, results = job.sweep(targets, run, resume=resume, keys=keys)
+            result = SweepResult(run, cut, round(time.monotonic() - began, 3), results)
+            _note(noting, result)
     finally:
         source.close()
-    result = SweepResult(run, cut, round(time.monotonic() - began, 3), results)
     job.report(result)
     return result
 
@@ -191,6 +196,15 @@ class _Sweep:
                     hint="redrive or discard them (`tidegate dead-letters`), or sweep the whole"
                     " table, which makes them moot",
                 )
+
+    def noted(
+        self, targets: Sequence[LakeTarget], run: str, keys: KeyRange | None
+    ) -> AbstractContextManager[Noting]:
+        """The audit trail's entry; of a key range it says that there is one, not which keys."""
+        names = [target.source for target in targets]
+        part = "a range of keys" if keys is not None else None
+        trail = AuditTrail(self.catalog, self.pipeline)
+        return trail.action(Action.SWEEP, names, run=run, reason=self.reason, only=part)
 
     def report(self, result: SweepResult) -> None:
         Reports(self.catalog, self.pipeline).add("sweep", result.run, plain(result))
@@ -297,6 +311,15 @@ class _Sweep:
         lease.check()
         self.gate.end_sweep(run, [target.source], error.code)
         self.gate.hold([target.source], f"{error.message} → {error.hint}", ACTOR)
+
+
+def _note(noting: Noting, result: SweepResult) -> None:
+    swept = sum(table.error is None for table in result.tables)
+    if result.failed:
+        failures = {t.table: t.error.code for t in result.tables if t.error is not None}
+        noting.failed(swept=swept, failures=failures)
+    else:
+        noting.add(swept=swept)
 
 
 def _failure(target: LakeTarget, run: str, error: Exception, seconds: float) -> TableSweep:

@@ -57,8 +57,8 @@ class ChangeLog:
                     "change_log.other_epoch",
                     f"the change log of {self.pipeline_id} belongs to epoch"
                     f" {head.captured_through.epoch}, the source now is {at.epoch}",
-                    hint="the slot was re-created or the source restored: begin a new epoch"
-                    " (`tidegate deploy --new-epoch`), then sweep every table",
+                    hint="the slot was re-created or the source restored: `tidegate recover` begins"
+                    " a new epoch and sweeps the tables",
                 )
             return head
         return self._stamp(table, at, None)

@@ -1,9 +1,9 @@
 """A small control table: few columns, short rows, many writers, strict order.
 
-The gate journal, the schema history, the reports and the dead letters are ledgers. Rows carry
-``seq``, the number of the row since the ledger began; an append lands only on the state it was
-decided on, so two writers never give the same number. ``rewrite`` folds the files into one and
-expires the past.
+The gate journal, the schema history, the reports, the dead letters and the audit trail are ledgers.
+Rows carry ``seq``, the number of the row since the ledger began; an append lands only on the state
+it was decided on, so two writers never give the same number. ``rewrite`` folds the files into one
+and expires the past.
 """
 
 from __future__ import annotations
@@ -111,6 +111,32 @@ class Ledger:
         except RetriableError as error:
             commits.discard_after(error, table, files)
             raise
+
+    def add(self, row: Mapping[str, Any]) -> Table:
+        """Append one row as the newest, whoever else writes meanwhile; the table it landed on."""
+        while True:
+            table = self.open()
+            numbered = {**row, "seq": self.last_seq(table) + 1}
+            try:
+                self.append(table, [numbered], commits.head_id(table))
+                return table
+            except RetriableError as error:
+                if error.code != commits.MOVED:
+                    raise
+
+    def fold_if_due(self, table: Table, *, files: int, kept: int) -> None:
+        """From ``files`` files on, one file with the newest ``kept`` rows takes their place."""
+        if self.file_count(table) < files:
+            return
+        head = commits.head_id(table)
+        rows = self.read(table=table).rows[-kept:]
+        if head is None or not rows:
+            return
+        try:
+            self.rewrite(table, rows, head)
+        except RetriableError as error:
+            if error.code != commits.MOVED:
+                raise  # else another writer is at it right now; the next one folds
 
     def rewrite(self, table: Table, rows: Sequence[Mapping[str, Any]], head: int) -> int:
         """One file with ``rows`` takes the place of all others; the past is expired."""

@@ -10,12 +10,10 @@ from typing import Any, Final
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.schema import Schema
-from pyiceberg.table import Table
 from pyiceberg.types import IntegerType, LongType, NestedField, StringType, TimestamptzType
 
 from tidegate.config.pipeline import PipelineConfig
-from tidegate.errors import ConfigError, RetriableError
-from tidegate.lake import commits
+from tidegate.errors import ConfigError
 from tidegate.lake.ledger import Ledger
 
 TABLE_NAME: Final = "reports"
@@ -72,16 +70,8 @@ class Reports:
             "at": datetime.now(UTC),
             "body": json.dumps(dict(body), default=str),
         }
-        while True:
-            table = self._ledger.open()
-            row["seq"] = self._ledger.last_seq(table) + 1
-            try:
-                self._ledger.append(table, [row], commits.head_id(table))
-                break
-            except RetriableError as error:
-                if error.code != commits.MOVED:
-                    raise
-        self._fold_if_due(table)
+        table = self._ledger.add(row)
+        self._ledger.fold_if_due(table, files=FOLD_FILES, kept=KEPT)
 
     def recent(self, kind: str | None = None, limit: int = 50) -> list[Report]:
         """The newest reports, newest first."""
@@ -95,16 +85,3 @@ class Reports:
 
     def drop(self) -> bool:
         return self._ledger.drop()
-
-    def _fold_if_due(self, table: Table) -> None:
-        if self._ledger.file_count(table) < FOLD_FILES:
-            return
-        head = commits.head_id(table)
-        rows = self._ledger.read(table=table).rows[-KEPT:]
-        if head is None or not rows:
-            return
-        try:
-            self._ledger.rewrite(table, rows, head)
-        except RetriableError as error:
-            if error.code != commits.MOVED:
-                raise  # else another run reports right now; the next one folds

@@ -14,10 +14,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from pyiceberg.catalog import Catalog
-from pyiceberg.conversions import from_bytes
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
-from pyiceberg.types import StringType, TimestamptzType
 
 from tidegate import faults
 from tidegate.config.pipeline import PipelineConfig
@@ -29,16 +27,13 @@ from tidegate.lake.catalog import load
 from tidegate.lake.change_log import ChangeLog
 from tidegate.lake.expiry import Expired, expire
 from tidegate.lake.gate import Gate, GateState
-from tidegate.lake.log_table import LOG_SCHEMA
+from tidegate.lake.log_files import span_of
 from tidegate.names import CAPTURED_THROUGH, EPOCH_PROPERTY, STEP_PROPERTY
 
 READER_GRACE: Final = timedelta(hours=1)
 """Log snapshots this young stay: an apply that pinned one still reads its files."""
 
 _ATTEMPTS: Final = 10
-_EPOCH, _POSITION, _CAPTURED_AT, _TABLE = (
-    LOG_SCHEMA.find_field(name).field_id for name in ("epoch", "position", "captured_at", "table")
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,19 +134,11 @@ def _droppable(
 
 
 def _may_go(file: DataFile, floors: Mapping[str, Position], limit: int, epoch: str) -> bool:
-    low, high = file.lower_bounds or {}, file.upper_bounds or {}
-    fields = (_EPOCH, _POSITION, _CAPTURED_AT, _TABLE)
-    if not all(field in low and field in high for field in fields):
-        return False  # without bounds nothing is certain
-    if int(from_bytes(TimestamptzType(), high[_CAPTURED_AT])) >= limit:
+    span = span_of(file)
+    if span is None or span.until >= limit:
         return False
-    file_epoch = _text(low[_EPOCH])
-    if file_epoch != _text(high[_EPOCH]):
-        return False
-    first, last = _text(low[_TABLE]), _text(high[_TABLE])
-    concerned = [floor for name, floor in floors.items() if first <= name <= last]
-    place = _text(high[_POSITION])
-    return all(_below(file_epoch, place, floor, epoch) for floor in concerned)
+    concerned = [floor for name, floor in floors.items() if span.covers(name)]
+    return all(_below(span.epoch, span.last_place, floor, epoch) for floor in concerned)
 
 
 def _below(file_epoch: str, place: str, floor: Position, current: str) -> bool:
@@ -159,10 +146,6 @@ def _below(file_epoch: str, place: str, floor: Position, current: str) -> bool:
         return place <= floor.place
     # Only a table that stands in the current epoch has no use for rows of another one.
     return floor.epoch == current
-
-
-def _text(bound: bytes) -> str:
-    return str(from_bytes(StringType(), bound))
 
 
 def _stamp_trim(table: Table, dropped: Iterable[DataFile], head: int, through: Position) -> None:

@@ -1,7 +1,9 @@
 """Tables that left a pipeline, and retiring a whole pipeline, in the lake.
 
-Lake tables are the user's data: they stay unless ``purge`` says otherwise. What Tidegate made for
-itself (change log, gate journal, schema history, reports, dead letters) goes with the pipeline.
+Lake tables are the user's data: they stay unless ``purge`` says otherwise, and so does the audit
+trail, which would otherwise go with the entry that says who retired the pipeline. What Tidegate
+made for itself (change log, gate journal, schema history, reports, dead letters) goes with the
+pipeline.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from pyiceberg.exceptions import NamespaceNotEmptyError
 
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import GateConfig
+from tidegate.lake.audit_trail import AuditTrail
 from tidegate.lake.catalog import load
 from tidegate.lake.change_log import ChangeLog
 from tidegate.lake.dead_letters import DeadLetters
@@ -63,14 +66,15 @@ def retire(
     purge: bool = False,
     dry_run: bool = False,
 ) -> Retired:
-    """Drop a pipeline's control tables, and with ``purge`` its lake tables too.
+    """Drop a pipeline's control tables, and with ``purge`` its lake tables and audit trail too.
 
     Waits for writers in flight; a table being swept is refused (abandon the sweep first). Run it
     after the source's slot is gone. Idempotent: a killed run is finished by the next.
     """
     lake = _there(catalog, [target.identifier for target in pipeline.targets])
     control = _there(catalog, _control(catalog, pipeline))
-    gone = [*lake, *control] if purge else control
+    trail = _there(catalog, [AuditTrail(catalog, pipeline).identifier])
+    gone = [*lake, *control, *trail] if purge else control
     if gone and not dry_run:
         gate = Gate(catalog, pipeline, settings)
         with gate.lease(f"retire-{uuid.uuid4().hex[:8]}", pipeline.source.tables, "retire"):

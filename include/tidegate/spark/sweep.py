@@ -94,7 +94,7 @@ class Sweeper:
         """Bring every row of the source to the branch of ``run``."""
         table, schema = self.prepare(target)
         left = branch_state(table, run) if resume else None
-        if left is not None and not _resumable(left, target, schema):
+        if left is not None and not _resumable(left, target, schema, self.cut.position.epoch):
             left = None
         if left is None:
             self._new_branch(table, target, run)
@@ -227,10 +227,12 @@ class Sweeper:
         return Built(mode, survey, seen, len(chunks), self.cut.position, False)
 
 
-def _resumable(left: BranchState, target: LakeTarget, schema: TableSchema) -> bool:
-    """Only rows that a drained log can bring to a later cut: keyed, plain upsert, same columns."""
+def _resumable(left: BranchState, target: LakeTarget, schema: TableSchema, epoch: str) -> bool:
+    """Only rows that a drained log can bring to a later cut: keyed, plain upsert, same columns,
+    and of the same epoch, for no log leads from one to another."""
     upsert = target.write_mode is WriteMode.UPSERT and not target.soft_delete
-    return upsert and left.plan.by_key and left.schema_id == schema.schema_id
+    same = left.schema_id == schema.schema_id and left.first_cut.epoch == epoch
+    return upsert and left.plan.by_key and same
 
 
 def incompatible(target: LakeTarget, lines: tuple[str, ...]) -> HeldError:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from tidegate.connectors.protocol import SourceStatus
+from tidegate.connectors.source_status import SourceStatus
 from tidegate.envelope.dead_letter import Parked
 from tidegate.envelope.position import Position
 

@@ -25,6 +25,9 @@ VERBS = [
     ["run"],
     ["status"],
     ["lag"],
+    ["audit"],
+    ["guard"],
+    ["recover"],
     ["gate", "show"],
     ["gate", "hold"],
     ["gate", "open"],
@@ -74,6 +77,7 @@ def test_every_verb_takes_the_file_platform_json_and_debug(tidegate: Any, verb: 
     [
         ["undeploy"],
         ["sweep"],
+        ["recover"],
         ["maintain"],
         ["lakehouse", "rollback"],
         ["dead-letters", "redrive"],

@@ -10,6 +10,7 @@ from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.envelope.position import boundary
 from tidegate.errors import HeldError
+from tidegate.lake.audit_trail import AuditTrail
 from tidegate.lake.change_log import ChangeLog
 from tidegate.lake.gate import Gate, GateState
 from tidegate.lake.reports import Reports
@@ -23,6 +24,7 @@ ORDERS = TableId("public", "orders")
 def deployed(catalog: Catalog, pipeline: PipelineConfig) -> PipelineConfig:
     ChangeLog(catalog, pipeline).create(boundary("e1", 1))
     Reports(catalog, pipeline).add("deploy", "r1", {})
+    AuditTrail(catalog, pipeline).note("deploy", pipeline.source.tables)
     catalog.create_namespace(pipeline.namespace)
     for target in pipeline.targets:
         catalog.create_table(target.identifier, pa.schema([("n", pa.int64())]))
@@ -35,7 +37,7 @@ def test_retiring_keeps_the_lake_tables(
     result = retire(catalog, deployed, platform.gate)
     assert result.kept == ("shop.customers", "shop.orders")
     assert "tidegate_shop.change_log" in result.dropped
-    assert not catalog.namespace_exists("tidegate_shop")
+    assert catalog.list_tables("tidegate_shop") == [("tidegate_shop", "audit_trail")]
     assert catalog.table_exists(("shop", "orders"))
     again = retire(catalog, deployed, platform.gate)
     assert again.dropped == ()

@@ -77,6 +77,25 @@ def test_from_nothing_to_a_verified_table_and_back(
     assert {table["status"] for table in verified["tables"]} == {"equal"}
     assert lake_rows(cli) == source_db.rows("SELECT id, note FROM orders ORDER BY id")
 
+    told = cli.result("audit")["entries"]
+    assert [(entry["action"], entry["outcome"]) for entry in reversed(told)] == [
+        ("deploy", "done"),
+        ("sweep", "done"),
+        ("hold", "done"),
+        ("open", "done"),
+        ("rollback", "done"),
+        ("sweep", "begun"),  # killed: the trail does not say that it was done
+        ("abandon", "done"),
+        ("abandon", "done"),
+    ]
+    assert {entry["surface"] for entry in told} == {"cli"}
+    assert [
+        e["action"] for e in cli.result("audit", "--table", "items", "--limit", "2")["entries"]
+    ] == [
+        "open",
+        "hold",
+    ]
+
     source_db.sql(
         "UPDATE items SET due = 'infinity' WHERE id = 7", "DELETE FROM items WHERE id = 8"
     )

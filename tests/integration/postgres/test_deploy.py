@@ -10,6 +10,7 @@ from tidegate.config.platform import PlatformConfig, TransportMode
 from tidegate.errors import ConfigError, FatalError, HeldError
 from tidegate.jobs.capture import run_capture
 from tidegate.jobs.deploy import deploy, undeploy
+from tidegate.lake.audit_trail import AuditTrail
 from tidegate.lake.catalog import open_catalog
 from tidegate.lake.gate import Gate
 
@@ -78,9 +79,16 @@ def test_undeploy_removes_everything_it_made(db: SourceDatabase, platform: Platf
     assert undeploy(pipeline, platform).actions == planned.actions
     assert not published(db)
     assert not slots(db)
-    assert open_catalog(platform, pipeline).list_namespaces() == []  # nothing of ours is left
+    catalog = open_catalog(platform, pipeline)
+    assert catalog.list_tables(pipeline.control_namespace) == [
+        (pipeline.control_namespace, "audit_trail")  # who removed it
+    ]
     assert undeploy(pipeline, platform).actions == ()
     assert deploy(pipeline, platform).status == "deployed"
+    told = [(e.action, e.outcome) for e in AuditTrail(catalog, pipeline).entries()]
+    assert told == [("deploy", "done"), ("undeploy", "done"), ("deploy", "done")]
+    undeploy(pipeline, platform, purge=True)
+    assert open_catalog(platform, pipeline).list_namespaces() == []  # nothing of ours is left
 
 
 def test_killed_undeploy_is_finished_by_the_next(
@@ -95,7 +103,9 @@ def test_killed_undeploy_is_finished_by_the_next(
     monkeypatch.delenv("TIDEGATE_FAULT")
     assert not slots(db)
     assert undeploy(pipeline, platform).status == "removed"
-    assert open_catalog(platform, pipeline).list_namespaces() == []
+    trail = AuditTrail(open_catalog(platform, pipeline), pipeline)
+    told = [(entry.action, entry.outcome) for entry in trail.entries()]
+    assert told == [("undeploy", "done"), ("undeploy", "begun"), ("deploy", "done")]
     assert deploy(pipeline, platform).status == "deployed"
 
 
@@ -165,6 +175,8 @@ def test_killed_deploy_is_finished_by_the_next(
     monkeypatch.delenv("TIDEGATE_FAULT")
     db.sql("INSERT INTO items VALUES (1)")
     deploy(pipeline, platform)
+    trail = AuditTrail(open_catalog(platform, pipeline), pipeline)
+    assert [entry.outcome for entry in trail.entries()] == ["done", "begun"]
     db.sql("INSERT INTO items VALUES (2)")
     captured = run_capture(pipeline, platform).rows
     # With the slot made before the kill, what happened since then is in the log as well.
@@ -183,6 +195,9 @@ def test_lost_slot_needs_a_new_epoch(db: SourceDatabase, platform: PlatformConfi
     assert caught.value.code == "deploy.slot_lost"
     assert "public.items" in caught.value.hint
     renewed = deploy(pipeline, platform, new_epoch=True)
+    newest, refused, _ = AuditTrail(open_catalog(platform, pipeline), pipeline).entries()
+    assert (newest.action, newest.details["start"]) == ("new epoch", renewed.start)
+    assert (refused.outcome, refused.details["error"]) == ("failed", "deploy.slot_lost")
     assert renewed.start is not None
     assert first.start is not None
     assert renewed.start.partition("/")[0] != first.start.partition("/")[0]

@@ -19,6 +19,8 @@ from tidegate.jobs.capture import run_capture
 from tidegate.jobs.maintain import MaintainResult, run_maintain
 from tidegate.jobs.rollback import run_rollback
 from tidegate.lake import positions, upkeep
+from tidegate.lake.audit_trail import AuditTrail
+from tidegate.lake.catalog import open_catalog
 from tidegate.lake.change_log import ChangeLog
 from tidegate.lake.gate import GateState
 from tidegate.spark import upkeep as spark_upkeep
@@ -199,6 +201,10 @@ def test_rollback_takes_the_position_back_and_the_next_apply_replays(
     assert len(made.lake(TABLE, "id")) == 300
     apply(made)
     assert made.lake(TABLE, "id", "v") == source_rows(made)
+    maintain(made, dry_run=True, force=True)
+    maintain(made, force=True)
+    newest = AuditTrail(open_catalog(made.platform, made.pipeline), made.pipeline).entries(limit=2)
+    assert [(e.action, e.outcome) for e in newest] == [("maintain", "done"), ("rollback", "done")]
 
 
 def test_rollback_to_a_step_of_a_sweep_is_refused_unless_forced(

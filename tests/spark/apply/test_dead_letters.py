@@ -25,6 +25,7 @@ from tidegate.jobs.apply import Status, TableResult
 from tidegate.jobs.maintain import run_maintain
 from tidegate.jobs.redrive import TableRedrive, run_redrive
 from tidegate.jobs.rollback import run_rollback
+from tidegate.lake.audit_trail import AuditTrail
 from tidegate.lake.catalog import load
 from tidegate.lake.dead_letter_choice import Choice, choose
 from tidegate.lake.dead_letter_fold import Letter
@@ -137,6 +138,11 @@ def test_a_bad_row_waits_with_its_changes_and_the_rest_goes_on(
     check_upsert(lab, one)
     assert lab.refs(one) == {"main"}
     assert redrive(lab).status == "nothing"
+    told = AuditTrail(lab.catalog, lab.pipeline).entries()
+    assert [(e.action, e.outcome, e.details["still_waiting"]) for e in told] == [
+        ("redrive", "done", 0),
+        ("redrive", "done", 4),
+    ]
 
 
 @pytest.mark.parametrize("mode", [WriteMode.HISTORY, WriteMode.APPEND])
@@ -269,6 +275,8 @@ def test_a_truncate_makes_letters_moot_where_nothing_older_is_kept(
     error = step(lab).error
     assert error is not None and error.code == "apply.truncate_behind_letters"
     run_discard(lab, {letter.event_id for letter in letters(lab)})
+    (told,) = AuditTrail(lab.catalog, lab.pipeline).entries()
+    assert (told.action, told.outcome, told.details) == ("discard", "done", {"letters": 1})
     lab.gate.open([TABLE], "discarded", "test")
     assert lab.apply().tables[0].status is Status.APPLIED
     assert lab.rows(one) == []

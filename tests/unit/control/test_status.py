@@ -12,7 +12,6 @@ from tests.support.lake import log_rows
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.control import gates, lakehouse
-from tidegate.control.log_times import LogTimes
 from tidegate.control.status import lag, status
 from tidegate.control.tables import known_tables, one_table
 from tidegate.envelope.position import Position, boundary
@@ -22,6 +21,7 @@ from tidegate.lake.catalog import ensure_namespace
 from tidegate.lake.change_log import ChangeLog
 from tidegate.lake.gate import Gate
 from tidegate.lake.log_table import LOG_SCHEMA
+from tidegate.lake.log_times import LogTimes
 from tidegate.lake.reports import Reports
 from tidegate.names import POSITION_PROPERTY, STEP_PROPERTY
 

@@ -16,7 +16,7 @@ from tidegate.airflow.outcome import OnHeld
 
 def sweep_arguments(params: Mapping[str, Any]) -> list[str]:
     """The form's answers as arguments of ``sweep_tables``."""
-    arguments = ["--tables", *params["tables"]]
+    arguments = ["--lost-only"] if params["lost_only"] else ["--tables", *params["tables"]]
     if params["dry_run"]:
         arguments.append("--dry-run")
     if not params["resume"]:
@@ -38,6 +38,13 @@ def sweep_params(tables: list[str]) -> dict[str, Param]:
             examples=tables,  # what makes the form a multi-select
             minItems=1,
             uniqueItems=True,
+        ),
+        "lost_only": Param(
+            False,
+            type="boolean",
+            title="Only what lost changes",
+            description="After a lost slot or a new epoch: instead of the tables above, those that"
+            " lost changes. The slot is made anew if need be. Try a dry run first.",
         ),
         "where": Param(
             "",

@@ -11,7 +11,7 @@ from airflow.sdk import BaseOperator, Context
 
 from tidegate.airflow.handover import handover, job_environment
 from tidegate.airflow.hooks.source import source_secrets
-from tidegate.airflow.operators.job import run_name
+from tidegate.airflow.operators.job import caller_of, run_name
 from tidegate.airflow.outcome import OnHeld, settle
 from tidegate.airflow.processes import end_tree
 from tidegate.jobs.lines import details
@@ -51,7 +51,8 @@ class TidegateCaptureOperator(BaseOperator):
         with handover() as files:
             files.write_secrets(secrets)
             arguments = files.arguments(self.pipeline_file, self.platform_file, run_name(context))
-            status = self._run([sys.executable, "-m", self.module, *arguments])
+            command = [sys.executable, "-m", self.module, *arguments]
+            status = self._run(command, job_environment(caller_of(context)))
             died = f"capture ended with status {status}"
             value = settle(files.result(), on_held=self.on_held, died=died)
         self.log.info(details(value))
@@ -62,14 +63,14 @@ class TidegateCaptureOperator(BaseOperator):
         if self._process is not None and self._process.poll() is None:
             self._ended = end_tree(self._process.pid)
 
-    def _run(self, command: list[str]) -> int:
+    def _run(self, command: list[str], environment: dict[str, str]) -> int:
         self._process = subprocess.Popen(
             command,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
             errors="replace",
-            env=job_environment(),
+            env=environment,
         )
         with self._process as process:
             for line in process.stdout or ():

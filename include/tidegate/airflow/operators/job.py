@@ -11,6 +11,7 @@ from airflow.sdk import Asset, AssetAlias, Context
 from tidegate.airflow.outcome import tables_in
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.names import CATALOG, TableId
+from tidegate.observability.caller import LONGEST, Caller, Surface
 
 CHANGED_STATES = ("applied", "swept", "opened")
 
@@ -21,6 +22,13 @@ def run_name(context: Context) -> str:
     identity = f"{ti.dag_id}/{ti.task_id}/{ti.run_id}/{ti.map_index}"
     digest = hashlib.sha256(identity.encode()).hexdigest()[:8]
     return f"{dag_run.run_after:%Y%m%dT%H%M%S}_{digest}"
+
+
+def caller_of(context: Context) -> Caller:
+    """Who started the run: the user whom Airflow knows, else what made it (schedule, trigger)."""
+    run = context["dag_run"]
+    name = run.triggering_user_name or f"{run.run_type.value} run of {run.dag_id}"
+    return Caller(name[:LONGEST], Surface.AIRFLOW)
 
 
 def lake_alias(pipeline_id: str) -> AssetAlias:

@@ -13,7 +13,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from tidegate.airflow.handover import Handover, handover, job_environment
 from tidegate.airflow.hooks.source import source_secrets
 from tidegate.airflow.hooks.spark import TidegateSparkHook
-from tidegate.airflow.operators.job import emit_events, run_name
+from tidegate.airflow.operators.job import caller_of, emit_events, run_name
 from tidegate.airflow.outcome import OnHeld, failed_tables, settle
 from tidegate.config.loader import load_platform
 from tidegate.config.pipeline import PipelineConfig
@@ -79,7 +79,7 @@ class TidegateSparkOperator(SparkSubmitOperator):
             files.write_spark_conf(spark_conf(platform, pipeline))
             hook = self._hook = self._spark_hook(platform, pipeline, files, context)
             try:
-                hook.submit(str(self._application()), env=job_environment())
+                hook.submit(str(self._application()), env=job_environment(caller_of(context)))
             except AirflowException as error:
                 # The job's own words are better, if it had time to write them.
                 died = str(error)

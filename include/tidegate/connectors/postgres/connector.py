@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
-from tidegate.connectors.postgres import capture, discover, provision, status, sweep, validate
+from tidegate.connectors.postgres import (
+    capture,
+    discover,
+    provision,
+    slot_checks,
+    status,
+    sweep,
+    validate,
+)
 from tidegate.connectors.postgres.connection import session
 from tidegate.connectors.postgres.settings import PostgresSettings
 from tidegate.connectors.protocol import (
@@ -19,9 +27,9 @@ from tidegate.connectors.protocol import (
     RunPhase,
     RunRequest,
     RunSummary,
-    SourceStatus,
     ValidationReport,
 )
+from tidegate.connectors.source_status import SourceStatus
 from tidegate.envelope.position import Position
 from tidegate.errors import ConfigError
 from tidegate.names import TableId
@@ -78,8 +86,8 @@ class PostgresConnector:
     def plan(self, deployment: str) -> tuple[str, ...]:
         return provision.plan(self.settings, deployment)
 
-    def provision(self, deployment: str, *, slot_is_ours: bool) -> Provisioned:
-        return provision.provision(self.settings, deployment, slot_is_ours)
+    def provision(self, deployment: str, *, slot_is_ours: bool, renew: bool = False) -> Provisioned:
+        return provision.provision(self.settings, deployment, slot_is_ours, renew)
 
     def deprovision(
         self, deployment: str, *, slot_is_ours: bool, dry_run: bool = False
@@ -93,6 +101,10 @@ class PostgresConnector:
 
     def cut(self, tables: tuple[TableId, ...], *, epoch: str) -> AbstractContextManager[Cut]:
         return sweep.open_cut(self.settings, tables, epoch)
+
+    def check_history(self, after: Position) -> None:
+        with session(self.settings, "checking the slot") as connection:
+            slot_checks.check_slot(connection, self.settings, after)
 
     def status(self, epoch: str | None = None) -> SourceStatus:
         return status.status(self.settings, epoch)

@@ -31,6 +31,6 @@ def way_back(tables: tuple[str, ...]) -> str:
     """What to do when the log's continuation is gone."""
     return (
         "changes after the last captured position are not in the source's log any more:"
-        " `tidegate deploy --new-epoch` begins a new log, then sweep"
-        f" {', '.join(tables) or 'every table'} (`tidegate sweep`)"
+        " `tidegate recover` begins a new log and sweeps"
+        f" {', '.join(tables) or 'every table'} (--dry-run says which, and why)"
     )

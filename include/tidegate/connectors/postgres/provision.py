@@ -34,7 +34,9 @@ def plan(settings: PostgresSettings, deployment: str) -> tuple[str, ...]:
     return tuple(steps)
 
 
-def provision(settings: PostgresSettings, deployment: str, slot_is_ours: bool) -> Provisioned:
+def provision(
+    settings: PostgresSettings, deployment: str, slot_is_ours: bool, renew: bool = False
+) -> Provisioned:
     """Publication before slot: the slot must not decode changes of an unpublished table."""
     with session(settings, "deploying") as connection:
         connection.execute(f"SET lock_timeout = {int(settings.lock_timeout_seconds * 1000)}")
@@ -42,6 +44,9 @@ def provision(settings: PostgresSettings, deployment: str, slot_is_ours: bool) -
             _execute(c, connection) for c in _publication_steps(connection, settings, deployment)
         ]
         faults.point("deploy.after_publication")
+        if renew and slot_is_ours and (lost := _drop_lost(connection, settings)):
+            actions.append(lost)
+            faults.point("deploy.after_drop")
         start, made = _ensure_slot(connection, settings, slot_is_ours)
         faults.point("deploy.after_slot")
         system = slots.system_identifier(connection)
@@ -135,6 +140,16 @@ def _execute(step: Step, connection: Connection) -> str:
     sql, words = step
     connection.execute(sql.encode())
     return words or sql
+
+
+def _drop_lost(connection: Connection, settings: PostgresSettings) -> str | None:
+    """A slot that the server invalidated serves nobody any more; a healthy one is never dropped."""
+    slot = slots.find(connection, settings.slot)
+    if slot is None or not slot.lost:
+        return None
+    _check_free(slot)
+    connection.execute("SELECT pg_catalog.pg_drop_replication_slot(%s)", (slot.name,))
+    return f"lost slot {slot.name} dropped"
 
 
 def _ensure_slot(

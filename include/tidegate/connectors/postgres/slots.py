@@ -14,7 +14,8 @@ _REASON_SINCE: Final = 170000
 _SQL: Final = """
 SELECT slot_name::text, slot_type, plugin::text, database::text, temporary, active_pid,
        confirmed_flush_lsn::text, restart_lsn::text, wal_status, safe_wal_size,
-       coalesce(pg_catalog.pg_current_wal_lsn() - restart_lsn, 0)::bigint, {reason}
+       coalesce(pg_catalog.pg_current_wal_lsn() - restart_lsn, 0)::bigint, {reason},
+       greatest(pg_catalog.age(xmin), pg_catalog.age(catalog_xmin))
 FROM pg_catalog.pg_replication_slots WHERE slot_name = %s
 """
 
@@ -35,6 +36,7 @@ class Slot:
     safe_wal_bytes: int | None
     retained_bytes: int
     invalid_reason: str | None
+    xmin_age: int | None
 
     @property
     def lost(self) -> bool:
@@ -52,7 +54,9 @@ def find(connection: Connection, slot: str) -> Slot | None:
     row = connection.execute(_SQL.format(reason=reason).encode(), (slot,)).fetchone()
     if row is None:
         return None
-    name, kind, plugin, database, temporary, pid, confirmed, restart, wal, safe, kept, why = row
+    name, kind, plugin, database, temporary, pid, confirmed, restart, wal, safe, kept, why, age = (
+        row
+    )
     return Slot(
         name=name,
         kind=kind,
@@ -66,7 +70,30 @@ def find(connection: Connection, slot: str) -> Slot | None:
         safe_wal_bytes=safe,
         retained_bytes=kept,
         invalid_reason=why,
+        xmin_age=age,
     )
+
+
+def keep_limit(connection: Connection) -> int | None:
+    """The most WAL a slot may retain; None if there is no limit but the disk."""
+    row = connection.execute(
+        "SELECT pg_catalog.pg_size_bytes(pg_catalog.current_setting('max_slot_wal_keep_size'))"
+    ).fetchone()
+    size = int((row or (-1,))[0])
+    return None if size < 0 else size
+
+
+def wal_size(connection: Connection) -> int | None:
+    """All of the WAL on the server's disk; None where this user may not look (pg_monitor may)."""
+    (allowed,) = connection.execute(
+        "SELECT pg_catalog.has_function_privilege('pg_catalog.pg_ls_waldir()', 'EXECUTE')"
+    ).fetchone() or (False,)
+    if not allowed:
+        return None
+    row = connection.execute(
+        "SELECT coalesce(sum(size), 0)::bigint FROM pg_catalog.pg_ls_waldir()"
+    ).fetchone()
+    return int((row or (0,))[0])
 
 
 def system_identifier(connection: Connection) -> str:

@@ -6,7 +6,7 @@ from tidegate.connectors.postgres import slots
 from tidegate.connectors.postgres.connection import session
 from tidegate.connectors.postgres.position import epoch_of
 from tidegate.connectors.postgres.settings import PostgresSettings
-from tidegate.connectors.protocol import SlotStatus, SourceStatus
+from tidegate.connectors.source_status import SlotStatus, SourceStatus
 from tidegate.envelope.position import boundary
 
 
@@ -16,9 +16,12 @@ def status(settings: PostgresSettings, epoch: str | None) -> SourceStatus:
         current = slots.flushed(connection)
         slot = slots.find(connection, settings.slot)
         epoch = epoch or epoch_of(slots.system_identifier(connection), 0)
+        keep, size = slots.keep_limit(connection), slots.wal_size(connection)
     return SourceStatus(
         current=boundary(epoch, current),
         slot=None if slot is None else _status(slot, epoch),
+        keep_bytes=keep,
+        log_bytes=size,
     )
 
 
@@ -31,4 +34,5 @@ def _status(slot: slots.Slot, epoch: str) -> SlotStatus:
         wal_status=slot.wal_status,
         safe_wal_bytes=slot.safe_wal_bytes,
         invalid_reason=slot.invalid_reason,
+        xmin_age=slot.xmin_age,
     )

@@ -10,6 +10,7 @@ from tidegate.connectors.postgres.connection import Connection, session
 from tidegate.connectors.postgres.settings import MAX_VERSION, MIN_VERSION, PostgresSettings
 from tidegate.connectors.postgres.table_checks import check_table
 from tidegate.connectors.protocol import Problem, Severity, ValidationReport
+from tidegate.connectors.source_status import SLOT_LOST
 from tidegate.names import TableId, quote_sql
 
 _NEEDED_SLOTS: Final = 2  # the pipeline's own, and a sweep's for a moment
@@ -121,10 +122,10 @@ def _slot(connection: Connection, settings: PostgresSettings) -> Iterator[Proble
         )
     elif slot.lost:
         yield _error(
-            "slot_lost",
+            SLOT_LOST,
             f"the slot {slot.name} was invalidated"
             f" ({slot.invalid_reason or 'its WAL was removed'}): changes are missing",
-            f"{drop} -- then `tidegate deploy --new-epoch` and sweep every table",
+            "-- nothing to run: `tidegate recover` makes a new slot and sweeps what lost changes",
         )
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from typing import Final
 
 from pyiceberg.catalog import Catalog
 
@@ -14,6 +15,12 @@ from tidegate.lake.catalog import load
 from tidegate.lake.change_log import ChangeLog
 from tidegate.lake.positions import ancestors, summary
 from tidegate.names import CAPTURED_THROUGH
+
+RATE_WINDOW: Final = timedelta(hours=1)
+"""The source's pace of the last hour: long enough to even out a batch job, short enough to see
+one that goes on. Older snapshots of the log may have been expired."""
+SHORTEST_RATE_SECONDS: Final = 60.0
+"""Below, one checkpoint's burst would be taken for a pace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +50,22 @@ class LogTimes:
         seen.reverse()
         places, times = [place for place, _ in seen], [moment for _, moment in seen]
         return cls(head, times[-1] if times else None, tuple(places), tuple(times))
+
+    def bytes_per_hour(self, current: Position, now: datetime | None = None) -> float | None:
+        """How fast the source writes its log, from what was captured when; None: too little known.
+
+        Every capture notes the place the source's log had reached: no state of our own is needed.
+        """
+        if self.head is None or current.epoch != self.head.epoch or not self.times:
+            return None
+        moment = now or datetime.now(UTC)
+        first = bisect_left(self.times, moment - RATE_WINDOW)
+        first = min(first, len(self.times) - 1)  # not captured for long: since the last one
+        seconds = (moment - self.times[first]).total_seconds()
+        if seconds < SHORTEST_RATE_SECONDS:
+            return None
+        written = current.lsn - Position(self.head.epoch, self.places[first]).lsn
+        return max(0, written) * 3600 / seconds
 
     def seconds_behind(
         self, position: Position | None, now: datetime | None = None
