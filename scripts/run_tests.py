@@ -1,8 +1,10 @@
-"""Run the test suites one after another, each in a process of its own.
+"""Run the test suites, each in a process of its own, two at a time.
 
-A process has one Spark session at most, and one suite's leftovers cannot reach the next. Every
-suite runs even if an earlier one failed; the table at the end says what happened and how long
-each took. Further arguments go to pytest: ``scripts/run_tests.py spark -k merge``.
+A process has one Spark session at most, and one suite's leftovers cannot reach the next. One suite
+alone waits for disks, servers and JVMs half of its time, so two lanes share the machine. Every
+suite runs even if an earlier one failed; the table at the end says what happened and how long each
+took.
+Further arguments go to pytest: ``scripts/run_tests.py spark -k merge``.
 
 Tests marked ``long`` (the whole matrix of kills) run where their suite is named, as by
 ``make test-faults``; a run of everything takes one kill per durable step.
@@ -14,8 +16,10 @@ import os
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from xml.etree import ElementTree
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / ".tidegate" / "test-results"
@@ -29,6 +33,12 @@ SUITES: dict[str, tuple[str, ...]] = {
     "system": ("tests/system",),
     "faults": ("tests/faults",),
 }
+
+LANES: tuple[tuple[str, ...], ...] = (
+    ("unit", "integration", "system", "faults"),
+    ("conformance", "spark", "dags"),
+)
+"""Suites that run one after the other; the lanes are about equally long."""
 
 LONG_JVM = frozenset({"conformance"})
 """Suites whose one JVM lives for many minutes: the optimising compiler pays there, while
@@ -49,17 +59,24 @@ def main(arguments: list[str]) -> int:
     if not any(name in arguments for name in SUITES):
         extra += ["-m", "not long"]
     RESULTS.mkdir(parents=True, exist_ok=True)
-    outcomes = []
-    for number, suite in enumerate(wanted, start=1):
-        print(f"\n\033[1m[{number}/{len(wanted)}] {suite}\033[0m", flush=True)
-        outcomes.append(run(suite, extra))
-    report(outcomes)
-    return max((outcome.code for outcome in outcomes), default=0)
+    lanes = [[name for name in lane if name in wanted] for lane in LANES]
+    lanes = [lane for lane in lanes if lane]
+    began = time.monotonic()
+    with ThreadPoolExecutor(len(lanes)) as threads:
+        runs = threads.map(
+            lambda lane: [run(name, extra, alone=len(lanes) == 1) for name in lane], lanes
+        )
+        outcomes = {outcome.suite: outcome for lane in runs for outcome in lane}
+    report([outcomes[name] for name in wanted], time.monotonic() - began)
+    return max((outcome.code for outcome in outcomes.values()), default=0)
 
 
-def run(suite: str, extra: list[str]) -> Outcome:
+def run(suite: str, extra: list[str], *, alone: bool) -> Outcome:
+    """One suite; beside another its lines carry its name."""
+    print(f"\n\033[1m{suite}\033[0m", flush=True)
     paths = [path for path in SUITES[suite] if (ROOT / path).is_dir()]
     results = RESULTS / f"{suite}.xml"
+    results.unlink(missing_ok=True)
     command = [sys.executable, "-m", "pytest", *paths, f"--junitxml={results}", "--durations=5"]
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONUNBUFFERED": "1"}
     if suite in LONG_JVM:
@@ -70,18 +87,32 @@ def run(suite: str, extra: list[str]) -> Outcome:
         [*command, *extra], cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True
     ) as process:
         for line in process.stdout or ():
-            sys.stdout.write(line)
+            sys.stdout.write(line if alone else f"{suite:<11} | {line}")
             sys.stdout.flush()
             last = line.strip("= \n") or last
     return Outcome(suite, process.returncode, time.monotonic() - started, last)
 
 
-def report(outcomes: list[Outcome]) -> None:
+def report(outcomes: list[Outcome], seconds: float) -> None:
     print("\n\033[1msuite         result     time   \033[0m")
     for outcome in outcomes:
         result = "passed" if outcome.code == 0 else f"FAILED ({outcome.code})"
         print(f"{outcome.suite:<12}  {result:<10} {outcome.seconds:5.0f} s  {outcome.summary}")
-    print(f"{'all':<12}  {'':<10} {sum(o.seconds for o in outcomes):5.0f} s", flush=True)
+    print(f"{'all':<12}  {'':<10} {seconds:5.0f} s\n")
+    counts = [counted(RESULTS / f"{outcome.suite}.xml") for outcome in outcomes]
+    passed, failed, skipped = (sum(numbers) for numbers in zip(*counts, strict=True))
+    print(f"{passed} passed, {failed} failed, {skipped} skipped", flush=True)
+
+
+def counted(results: Path) -> tuple[int, int, int]:
+    """Tests passed, failed and skipped, as pytest wrote them down."""
+    if not results.exists():
+        return (0, 0, 0)
+    suite = next(ElementTree.parse(results).iter("testsuite"))
+    total, failures, errors, skipped = (
+        int(suite.get(name, "0")) for name in ("tests", "failures", "errors", "skipped")
+    )
+    return (total - failures - errors - skipped, failures + errors, skipped)
 
 
 if __name__ == "__main__":

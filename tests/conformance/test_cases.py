@@ -29,6 +29,13 @@ def server() -> Iterator[Server]:
 
 
 @pytest.fixture(scope="module")
+def platform(spark_platform: PlatformConfig) -> PlatformConfig:
+    """Hundreds of tiny tables: more of them side by side than cores, they wait for the catalog."""
+    spark = spark_platform.spark.model_copy(update={"table_parallelism": 4})
+    return spark_platform.model_copy(update={"spark": spark})
+
+
+@pytest.fixture(scope="module")
 def readers() -> Iterator[dict[str, Reader]]:
     with duckdb_reader() as duckdb:
         yield {"pyiceberg": pyiceberg_reader, "duckdb": duckdb}
@@ -46,13 +53,13 @@ def test_there_are_as_many_cases_as_the_documentation_says(cases: list[Case]) ->
 @pytest.mark.parametrize("path", PATHS)
 def test_the_lake_holds_what_the_source_holds(
     spark: SparkSession,
-    spark_platform: PlatformConfig,
+    platform: PlatformConfig,
     server: Server,
     readers: dict[str, Reader],
     cases: list[Case],
     path: str,
 ) -> None:
-    report = runner.run(spark, spark_platform, server, cases, readers, paths=[path])
+    report = runner.run(spark, platform, server, cases, readers, paths=[path])
     told = "\n".join(f"{f.case} ({f.reader}): {f.why}" for f in report.failures)
     assert not report.failures, told
     assert report.checks > len(cases)

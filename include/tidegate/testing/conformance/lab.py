@@ -206,8 +206,11 @@ class Lab:
     def _execute(self, name: str, statements: Iterable[str]) -> None:
         import psycopg
 
-        for statement in statements:
-            with self.server.connect(self.database) as connection:
+        texts = list(statements)
+        if not texts:
+            return
+        with self.server.connect(self.database) as connection:
+            for statement in texts:
                 try:
                     connection.execute(statement.encode())
                 except psycopg.Error as error:
@@ -216,3 +219,4 @@ class Lab:
                         f"{name}: the server refused {statement[:200]!r}: {error}",
                         hint="mend the case, or limit it to servers that know this (since, until)",
                     ) from error
+                connection.execute("DISCARD ALL")  # each statement in a session of its own
