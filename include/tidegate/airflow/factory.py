@@ -20,7 +20,8 @@ from airflow.sdk.exceptions import AirflowException
 from tidegate.airflow.dags.changes import changes
 from tidegate.airflow.dags.setting import Setting
 from tidegate.airflow.dags.sweep import sweep
-from tidegate.airflow.dags.upkeep import maintenance, verify
+from tidegate.airflow.dags.upkeep import maintenance
+from tidegate.airflow.dags.verify import verify
 from tidegate.config.loader import PLATFORM_FILE_VARIABLE, load_pipeline, load_platform
 from tidegate.errors import ConfigError, TidegateError
 

@@ -16,6 +16,7 @@ from tidegate.config.platform import PlatformConfig
 from tidegate.control.gates import gate_status
 from tidegate.control.lakehouse import row_count
 from tidegate.control.log_times import LogTimes
+from tidegate.control.proofs import verified_through
 from tidegate.control.records import (
     PipelineLag,
     PipelineStatus,
@@ -49,6 +50,7 @@ def status(
     gates = Gate(catalog, pipeline, platform.gate).states(pipeline.source.tables)
     reports = Reports(catalog, pipeline).recent(limit=_REPORTS_READ)
     last, adjusted = _last_reports(reports), _adjusted(reports)
+    proven = verified_through(catalog, pipeline)
     return PipelineStatus(
         pipeline_id=pipeline.pipeline_id,
         deployed=times.head is not None,
@@ -60,6 +62,7 @@ def status(
             replace(
                 _table(catalog, target, gates[target.source], times, last),
                 adjusted=dict(adjusted.get(target.source, {})),
+                verified_through=proven.get(target.source),
             )
             for target in pipeline.targets
         ),

@@ -25,6 +25,7 @@ from tidegate.jobs.sweep_plan import check_tables
 from tidegate.lake import upkeep
 from tidegate.lake.catalog import load, open_catalog
 from tidegate.lake.gate import Gate
+from tidegate.lake.proofs import Proofs
 from tidegate.lake.reports import Reports
 from tidegate.lake.upkeep import UpkeepPlan
 from tidegate.names import TableId
@@ -160,6 +161,6 @@ class _Maintain:
     def _leased(self, target: LakeTarget, plan: UpkeepPlan, result: TableUpkeep) -> TableUpkeep:
         with self.gate.lease(self.run, [target.source], "maintain") as lease:
             keeper = TableKeeper(self.spark, self.catalog, target, self.platform.sweep, lease)
-            work = keeper.keep(plan)
+            work = keeper.keep(plan, before_expiry=Proofs(self.catalog, self.pipeline).carry)
         log.event(_LOG, "maintained", table=target.source, step=", ".join(plan.due))
         return replace(result, status="maintained", done=plan.due, work=work)

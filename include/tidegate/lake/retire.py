@@ -1,7 +1,7 @@
 """Tables that left a pipeline, and retiring a whole pipeline, in the lake.
 
 Lake tables are the user's data: they stay unless ``purge`` says otherwise. What Tidegate made for
-itself (change log, gate journal, schema history, reports) goes with the pipeline.
+itself (change log, gate journal, schema history, reports, proofs) goes with the pipeline.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from tidegate.lake.change_log import ChangeLog
 from tidegate.lake.gate import Gate, GateState
 from tidegate.lake.gate_journal import GateJournal
 from tidegate.lake.ledger import drop
+from tidegate.lake.proofs import Proofs
 from tidegate.lake.reports import Reports
 from tidegate.lake.schema_history import SchemaHistory
 
@@ -91,6 +92,7 @@ def _control(catalog: Catalog, pipeline: PipelineConfig) -> list[tuple[str, str]
         ChangeLog(catalog, pipeline).identifier,
         SchemaHistory(catalog, pipeline).identifier,
         Reports(catalog, pipeline).identifier,
+        Proofs(catalog, pipeline).identifier,
         GateJournal(catalog, pipeline).identifier,
     ]
 

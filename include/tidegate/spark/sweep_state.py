@@ -23,6 +23,7 @@ from tidegate.names import (
     POSITION_PROPERTY,
     RUN_PROPERTY,
     STEP_PROPERTY,
+    STEP_SWEEP,
     sweep_branch,
 )
 
@@ -30,7 +31,6 @@ CUT_PROPERTY: Final = "tidegate.cut"
 SCHEMA_PROPERTY: Final = "tidegate.schema_id"
 PLAN_PROPERTY: Final = "tidegate.plan"  # of a sweep's first commit: every chunk
 STEP_CHUNK: Final = "chunk"
-STEP_SWEEP: Final = "sweep"
 BRANCH_PREFIX: Final = sweep_branch("")
 
 
@@ -98,9 +98,9 @@ class BranchState:
     rows: int
 
 
-def publish_properties(run: str, cut: Position) -> dict[str, str]:
+def publish_properties(run: str, cut: Position, step: str = STEP_SWEEP) -> dict[str, str]:
     """What the snapshot that becomes ``main`` carries."""
-    return {POSITION_PROPERTY: str(cut), RUN_PROPERTY: run, STEP_PROPERTY: STEP_SWEEP}
+    return {POSITION_PROPERTY: str(cut), RUN_PROPERTY: run, STEP_PROPERTY: step}
 
 
 def published(table: Table, run: str) -> Position | None:

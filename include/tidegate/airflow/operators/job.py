@@ -12,7 +12,7 @@ from tidegate.airflow.outcome import tables_in
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.names import CATALOG, TableId
 
-CHANGED_STATES = ("applied", "swept", "opened")
+CHANGED_STATES = ("applied", "swept", "opened", "repaired")
 
 
 def run_name(context: Context) -> str:
