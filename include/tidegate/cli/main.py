@@ -13,7 +13,7 @@ from typing import NoReturn
 import typer
 
 from tidegate import __version__
-from tidegate.cli.commands import conformance, gate, lakehouse, run, setup, watch, work
+from tidegate.cli.commands import conformance, gate, lakehouse, reload, run, setup, watch, work
 from tidegate.errors import ConfigError, ExitCode
 
 app = typer.Typer(
@@ -25,6 +25,7 @@ app = typer.Typer(
 )
 setup.register(app)
 work.register(app)
+reload.register(app)
 run.register(app)
 watch.register(app)
 conformance.register(app)

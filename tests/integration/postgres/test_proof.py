@@ -23,6 +23,7 @@ SETUP = (
     "INSERT INTO places SELECT 'é' || g % 7, g, 'place ' || g FROM generate_series(1, 1500) g",
 )
 SAMPLE = 0.4
+AT_ONCE = {"expire_snapshots_older_than_seconds": 0, "retain_last": 1}
 
 
 def proof(made: Stack) -> VerifiedThrough:
@@ -35,7 +36,7 @@ def test_samples_add_up_and_sweeps_writes_and_rollbacks_withdraw(
     source_db: Any, stack: Callable[..., Stack]
 ) -> None:
     source_db.sql(*SETUP)
-    made = stack(TABLE)
+    made = stack(TABLE, lake={"maintenance": AT_ONCE})
     swept = made.swept()
     rows, shares = [], []
     for number in range(3):
@@ -55,7 +56,8 @@ def test_samples_add_up_and_sweeps_writes_and_rollbacks_withdraw(
     assert known.last_position == str(result.position)
     # Upkeep expires the snapshots the proof was made on, and carries it over.
     run_maintain(made.spark, made.pipeline, made.platform, force=True)
-    assert proof(made).coverage == 100.0
+    assert made.table(TABLE).snapshot_by_id(known.snapshot_id or 0) is None
+    assert (proof(made).coverage, proof(made).withdrawn) == (100.0, None)
     # Another program's write ends it, and so does a sweep; what was swept is proven anew.
     made.spark.sql(f"DELETE FROM {spark_name(made.pipeline.targets[0])} WHERE id = 3")
     assert (proof(made).coverage, proof(made).position) == (0.0, None)
