@@ -13,6 +13,7 @@ from tidegate.spark.expectations import run_suite
 from tidegate.spark.repair import Repair
 from tidegate.spark.selection import Selection
 from tidegate.spark.verify import Comparison, compare
+from tidegate.spark.verify_rows import lake_rows
 
 
 def mend(
@@ -31,7 +32,8 @@ def mend(
     left.release()
     if not left.equal:
         raise _refused(repair, f"{left.count} differences are left on the branch")
-    failed = [v for v in run_suite(branch, repair.target.options.expectations) if not v.passed]
+    table = lake_rows(sides.session, repair.target, sides.schema, snapshot)  # whole, as in a sweep
+    failed = [v for v in run_suite(table, repair.target.options.expectations) if not v.passed]
     if failed:
         raise _refused(repair, "; ".join(f"{v.name}: {v.detail}" for v in failed))
     check()

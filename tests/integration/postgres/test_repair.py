@@ -112,6 +112,26 @@ def test_a_kill_between_the_steps_of_a_repair_loses_nothing(
     assert (left.status, left.coverage) == ("equal", 100.0)
 
 
+def test_a_branch_that_breaks_the_users_suite_is_not_published(
+    source_db: Any, stack: Callable[..., Stack]
+) -> None:
+    source_db.sql("CREATE TABLE things (id int PRIMARY KEY, note text)")
+    source_db.sql("INSERT INTO things SELECT g, 'n' FROM generate_series(1, 300) g")
+    rule = {"type": "expect_column_max_to_be_between", "kwargs": {"column": "id", "max_value": 300}}
+    count = {"type": "expect_table_row_count_to_be_between", "kwargs": {"min_value": 300}}
+    made = stack(TABLE, lake={"tables": {TABLE: {"expectations": [rule, count]}}})
+    made.swept()
+    plant(made, "DELETE FROM {0} WHERE id = 7")
+    halves = sorted(verify(made, repair=True, sample=0.5).status for _ in range(2))
+    assert halves == ["equal", "repaired"]  # the suite is asked about the whole table
+    made.db.sql("INSERT INTO things VALUES (301, 'n')")
+    plant(made, "DELETE FROM {0} WHERE id = 7")
+    refused = verify(made, repair=True)
+    assert refused.error is not None and refused.error.code == "repair.audit_failed"
+    assert (refused.status, refused.missing) == ("different", 1)
+    assert (7,) not in made.lake(TABLE, "id")
+
+
 def test_tables_that_keep_old_rows_are_not_mended_by_key(
     source_db: Any, stack: Callable[..., Stack]
 ) -> None:
