@@ -21,10 +21,11 @@ POINTS: Final[frozenset[str]] = frozenset(
         "capture.after_schema",
         "capture.after_commit",
         "capture.after_confirm",
-        # apply: lease → merge → release
+        # apply: lease → merge → dead letters → publish → release
         "apply.after_lease",
         "apply.before_commit",
         "apply.after_commit",
+        "apply.after_letters",
         "apply.after_publish",
         # sweep: gate → cut → branch → chunk → drain → audit → publish → open
         "sweep.after_gate",

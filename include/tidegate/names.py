@@ -22,6 +22,7 @@ RUN_PROPERTY: Final = "tidegate.run"
 STEP_PROPERTY: Final = "tidegate.step"  # apply | sweep | chunk | repair | stamp | part
 STEP_SWEEP: Final = "sweep"  # of the snapshot that publishes a sweep
 STEP_REPAIR: Final = "repair"  # of the one that publishes rows read again by key
+LETTERS_PROPERTY: Final = "tidegate.letters"  # the batch that parked or resolved dead letters
 CHUNK_PROPERTY: Final = "tidegate.chunk"
 FORMAT_PROPERTY: Final = "tidegate.format"  # version of what we store; see STORED_FORMAT
 STORED_FORMAT: Final = "1"

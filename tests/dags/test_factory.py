@@ -13,12 +13,13 @@ from airflow.sdk import DAG, CronDataIntervalTimetable
 
 from tests.dags.conftest import PROJECT, Airflow, PipelineFile
 from tidegate.airflow.dags.changes import ACTIVE_RUNS
+from tidegate.airflow.dags.redrive import redrive_arguments
 from tidegate.airflow.dags.reload import reload_arguments
 from tidegate.airflow.dags.verify import verify_arguments
 from tidegate.airflow.factory import build_dags, raise_problems
 from tidegate.errors import ConfigError
 
-KINDS = ("changes", "maintenance", "sweep", "verify")
+KINDS = ("changes", "maintenance", "redrive", "sweep", "verify")
 RELOAD = """
 sinks:
   - sink_id: lake
@@ -33,7 +34,7 @@ def dags(pipelines: Path, pipeline_file: PipelineFile, platform_file: Path) -> d
     return build_dags(pipelines, platform_file)
 
 
-def test_a_pipeline_file_gives_four_dags(dags: dict[str, DAG]) -> None:
+def test_a_pipeline_file_gives_its_dags(dags: dict[str, DAG]) -> None:
     assert sorted(dags) == [f"shop__{kind}" for kind in KINDS]
 
 
@@ -217,3 +218,19 @@ def test_without_a_broken_file_nothing_is_wrong(
     bag = DagBag(dag_folder=str(PROJECT / "dags"))
     assert bag.import_errors == {}
     assert {Path(dag.fileloc).name for dag in bag.dags.values()} == {"tidegate_pipelines.py"}
+
+
+def test_the_redrive_form_becomes_arguments_of_the_job(dags: dict[str, DAG]) -> None:
+    dag = dags["shop__redrive"]
+    assert dag.schedule is None
+    params = {name: dag.params[name] for name in ("tables", "codes", "event_ids", "dry_run")}
+    assert redrive_arguments(params) == ["--tables", "public.customers", "public.orders"]
+    chosen = params | {"tables": ["public.orders"], "codes": ["apply.cast_failed"]}
+    chosen |= {"event_ids": ["-7"], "dry_run": True}
+    assert redrive_arguments(chosen) == [
+        "--tables",
+        "public.orders",
+        "--dry-run",
+        "--code=apply.cast_failed",
+        "--event-id=-7",
+    ]

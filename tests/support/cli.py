@@ -34,7 +34,7 @@ class Cli:
 
     def command(self, *words: str) -> list[str]:
         """The pipeline's file goes after the verb."""
-        verbs = 2 if words[0] in ("gate", "lakehouse") else 1
+        verbs = 2 if words[0] in ("gate", "lakehouse", "dead-letters") else 1
         return [sys.executable, "-c", ENTRY, *words[:verbs], str(self.file), *words[verbs:]]
 
     @property
@@ -75,6 +75,14 @@ class Cli:
         document = json.loads(done.stdout)
         assert document["ok"] is (code == 0)
         return document["result" if "result" in document else "error"]
+
+
+def with_columns(cli: Cli, table: str, columns: dict[str, Any]) -> None:
+    """Edit the pipeline's file: the columns' own block."""
+    pipeline = yaml.safe_load(cli.file.read_text(encoding="utf-8"))
+    iceberg = {"tables": {table: {"columns": columns}}}
+    pipeline["sinks"] = [{"sink_id": "lake", "sink_type": "iceberg", "iceberg": iceberg}]
+    cli.file.write_text(yaml.safe_dump(pipeline), encoding="utf-8")
 
 
 def configured(folder: Path, database: SourceDatabase, *tables: str, **source: Any) -> Cli:

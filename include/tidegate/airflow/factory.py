@@ -18,6 +18,7 @@ from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowException
 
 from tidegate.airflow.dags.changes import changes
+from tidegate.airflow.dags.redrive import redrive
 from tidegate.airflow.dags.reload import reload, reload_tables
 from tidegate.airflow.dags.setting import Setting
 from tidegate.airflow.dags.sweep import sweep
@@ -107,7 +108,7 @@ def _claim(pipeline_id: str, file: Path, owners: dict[str, Path]) -> None:
 
 
 def _dags(setting: Setting) -> dict[str, DAG]:
-    dags = [build(setting) for build in (changes, sweep, maintenance, verify)]
+    dags = [build(setting) for build in (changes, sweep, maintenance, verify, redrive)]
     if reload_tables(setting.pipeline):
         dags.append(reload(setting))
     return {dag.dag_id: dag for dag in dags}

@@ -13,7 +13,17 @@ from typing import NoReturn
 import typer
 
 from tidegate import __version__
-from tidegate.cli.commands import conformance, gate, lakehouse, reload, run, setup, watch, work
+from tidegate.cli.commands import (
+    conformance,
+    dead_letters,
+    gate,
+    lakehouse,
+    reload,
+    run,
+    setup,
+    watch,
+    work,
+)
 from tidegate.errors import ConfigError, ExitCode
 
 app = typer.Typer(
@@ -30,6 +40,7 @@ run.register(app)
 watch.register(app)
 conformance.register(app)
 app.add_typer(gate.app, name="gate")
+app.add_typer(dead_letters.app, name="dead-letters")
 app.add_typer(lakehouse.app, name="lakehouse")
 
 

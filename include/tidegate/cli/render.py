@@ -105,6 +105,11 @@ def status(console: Console, result: PipelineStatus) -> None:
         )
     console.print(grid)
     for table in result.tables:
+        if table.dead_letters:
+            told = (
+                f"{table.table}: {table.dead_letters} dead letters (`tidegate dead-letters list`)"
+            )
+            console.print(Text(told, "yellow"))
         if table.adjusted:
             columns = ", ".join(f"{name} ({count})" for name, count in table.adjusted.items())
             told = f"{table.table}: values that a policy changed: {columns}"

@@ -187,6 +187,11 @@ class LakeTarget(Section):
         return TableId.parse(self.source)
 
     @property
+    def forgets(self) -> bool:
+        """Whether the table keeps the present rows only: nothing older, nothing deleted."""
+        return self.write_mode is WriteMode.UPSERT and not self.soft_delete
+
+    @property
     def identifier(self) -> tuple[str, str]:
         """PyIceberg identifier."""
         return (self.namespace, self.name)

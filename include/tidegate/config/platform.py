@@ -34,6 +34,10 @@ SWEEP_PARALLELISM: Final = 4
 """Connections a sweep may hold on the source (I11)."""
 FETCH_SIZE: Final = 10_000
 """Rows per round trip; must be above 0, or the driver holds the whole chunk in memory."""
+MAX_DEAD_LETTERS: Final = 1000
+"""What a person can look at; more have one cause, and holding the table says so sooner."""
+MAX_DEAD_LETTER_RATIO: Final = 0.1
+"""One change in ten is no longer a bad row but a wrong type or policy."""
 LOCK_TIMEOUT_SECONDS: Final = 30.0
 """A queued lock stands in the way of every later one: do not queue long (I11)."""
 CUT_TIMEOUT_SECONDS: Final = 120.0
@@ -84,9 +88,25 @@ class ConnectorConfig(Section):
 
 
 class DlqConfig(Section):
-    """Dead letters of deliveries."""
+    """Dead letters: changes that could not be applied or delivered, kept with their reason."""
 
-    enabled: bool = Field(True, description="Keep what cannot be delivered.")
+    enabled: bool = Field(
+        True,
+        description="Set aside what cannot be applied or delivered and go on; false: one such"
+        " change holds its table.",
+    )
+    max_dead_letters: int = Field(
+        MAX_DEAD_LETTERS,
+        ge=0,
+        description="Letters of one table, waiting ones included, above which it is held.",
+    )
+    max_dead_letter_ratio: float = Field(
+        MAX_DEAD_LETTER_RATIO,
+        gt=0,
+        le=1,
+        description="Share of a batch's changes that may fail before the table is held; small"
+        " batches (under 100 changes) are not judged by it.",
+    )
     topic_suffix: str = Field("dlq", description="Suffix of dead-letter topics (kafka).")
     max_retries: int = Field(3, ge=0, description="Attempts before a change becomes a letter.")
     include_headers: bool = Field(True, description="Diagnostic headers on letters (kafka).")
@@ -225,7 +245,7 @@ class PlatformConfig(Section):
     )
     kafka: KafkaConfig = Field(KafkaConfig(), description="Kafka and its schema registry.")
     connector: ConnectorConfig = Field(ConnectorConfig(), description="Kafka Connect.")
-    dlq: DlqConfig = Field(DlqConfig(), description="Dead letters of deliveries.")
+    dlq: DlqConfig = Field(DlqConfig(), description="Dead letters.")
     retry: RetryConfig = Field(RetryConfig(), description="Back-off of everything that retries.")
     max_buffered_messages: int = Field(
         1000, ge=1, description="Messages queued per partition before reading pauses (kafka)."

@@ -65,6 +65,8 @@ class TableStatus:
     adjusted: dict[str, int] = field(default_factory=dict)
     """Values that a policy changed, by column: by the last sweep and what was applied since."""
     verified_through: VerifiedThrough | None = None  # None: never verified
+    dead_letters: int = 0
+    """Changes that could not be applied, and those that wait behind them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from pyiceberg.table import Table
 
 from tidegate.config.pipeline import LakeTarget, PipelineConfig
 from tidegate.config.platform import PlatformConfig
+from tidegate.control import dead_letters
 from tidegate.control.gates import gate_status
 from tidegate.control.lakehouse import row_count
 from tidegate.control.log_times import LogTimes
@@ -51,6 +52,7 @@ def status(
     reports = Reports(catalog, pipeline).recent(limit=_REPORTS_READ)
     last, adjusted = _last_reports(reports), _adjusted(reports)
     proven = verified_through(catalog, pipeline)
+    letters = dead_letters.counts(catalog, pipeline)
     return PipelineStatus(
         pipeline_id=pipeline.pipeline_id,
         deployed=times.head is not None,
@@ -63,6 +65,7 @@ def status(
                 _table(catalog, target, gates[target.source], times, last),
                 adjusted=dict(adjusted.get(target.source, {})),
                 verified_through=proven.get(target.source),
+                dead_letters=letters[target.source],
             )
             for target in pipeline.targets
         ),

@@ -29,6 +29,7 @@ from tidegate.jobs.disclosure import as_tidegate_error, frames
 from tidegate.jobs.result import plain
 from tidegate.lake.catalog import open_catalog
 from tidegate.lake.change_log import ChangeLog
+from tidegate.lake.dead_letters import DeadLetters
 from tidegate.lake.gate import Gate, Lease
 from tidegate.lake.reports import Reports
 from tidegate.lake.schema_history import SchemaHistory
@@ -112,8 +113,16 @@ def apply_table(
             )
         token = uuid.uuid4().hex
         pin = LogPin(change_log.identifier, head.snapshot_id)
-        history = SchemaHistory(catalog, pipeline)
-        context = ApplyContext(catalog, history, pin, run or token, token, check)
+        context = ApplyContext(
+            catalog=catalog,
+            history=SchemaHistory(catalog, pipeline),
+            letters=DeadLetters(catalog, pipeline),
+            limits=platform.dlq,
+            pin=pin,
+            run=run or token,
+            token=token,
+            check=check,
+        )
         span = LogRange(after, until)
         with SessionPool(spark, 1).session() as session:
             found = survey(session, pin, {str(table): span}).get(str(table), NOTHING)
@@ -185,6 +194,7 @@ class _Run:
         from tidegate.spark.pool import SessionPool
 
         history = SchemaHistory(self.catalog, self.pipeline)
+        letters = DeadLetters(self.catalog, self.pipeline)
         for share in (share for task in plan.tasks for share in task.found.shares):
             history.get(share.schema_id)  # read once here, so that threads only look it up
         done = 0
@@ -193,12 +203,14 @@ class _Run:
             nonlocal done
             source = task.standing.target.source
             context = ApplyContext(
-                self.catalog,
-                history,
-                plan.pin,
-                self.run,
-                lease.token,
-                lambda: lease.check([source]),
+                catalog=self.catalog,
+                history=history,
+                letters=letters,
+                limits=self.platform.dlq,
+                pin=plan.pin,
+                run=self.run,
+                token=lease.token,
+                check=lambda: lease.check([source]),
             )
             result = self._table(session, context, task)
             done += 1
@@ -233,6 +245,7 @@ class _Run:
             outcome.snapshot_id,
             outcome.seconds,
             outcome.adjusted,
+            outcome.parked,
         )
 
     def _refused(self, task: Task, error: Exception, seconds: float) -> TableResult:
@@ -283,6 +296,7 @@ def _say(result: TableResult, pipeline: str, run: str) -> None:
             "deleted": result.deleted,
             "truncated": result.truncated,
             "adjusted": result.adjusted,
+            "dead_letters": result.parked,
         }
         fields["seconds"] = round(result.seconds, 2)
     if result.to_position is not None:

@@ -34,6 +34,8 @@ class TableResult:
     snapshot_id: int | None = None
     seconds: float = 0.0
     adjusted: dict[str, int] = field(default_factory=dict)
+    parked: int = 0
+    """Changes that became dead letters in this run (I7)."""
     reason: str | None = None
     error: TidegateError | None = None
 

@@ -10,14 +10,14 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tidegate.config.pipeline import LakeTarget, PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.connectors.protocol import Cut
 from tidegate.connectors.registry import open_source
 from tidegate.envelope.position import Position
-from tidegate.errors import TidegateError
+from tidegate.errors import HeldError, TidegateError
 from tidegate.jobs.apply import run_apply
 from tidegate.jobs.disclosure import as_tidegate_error, describe
 from tidegate.jobs.sweep_drain import capture_through
@@ -25,6 +25,7 @@ from tidegate.jobs.verdict import TableVerdict
 from tidegate.lake import commits, positions
 from tidegate.lake.catalog import load, open_catalog
 from tidegate.lake.change_log import ChangeLog
+from tidegate.lake.dead_letters import DeadLetters
 from tidegate.lake.gate import Gate, GateState, Lease
 from tidegate.observability import log
 from tidegate.observability.progress import Progress
@@ -187,13 +188,33 @@ class Comparer:
         cached = found
         try:
             verdict = TableVerdict.of(target.source, found, snapshot)
-            if not found.equal and task.repair:
+            if not found.equal and (letters := self._letters(target, table)):
+                verdict = replace(verdict, **_waiting(target.source, letters, task.repair))
+            elif not found.equal and task.repair:
                 repair = Repair(sides, table, self.run)
                 found, verdict = _mended(repair, selection, found, verdict, lease)
             return task.settle(target, cut.position, found, verdict)
         finally:
             cached.release()
             selection.release()
+
+    def _letters(self, target: LakeTarget, table: Table) -> int:
+        return len(DeadLetters(self.catalog, self.pipeline).waiting(target.source, table))
+
+
+def _waiting(table: str, letters: int, repair: bool) -> dict[str, Any]:
+    """Rows that dead letters keep back differ, of course; mended, they would be changed again by
+    letters that know nothing of it."""
+    reason = f"{letters} dead letters wait: their rows differ until they are redriven"
+    if not repair:
+        return {"reason": reason}
+    error = HeldError(
+        "repair.dead_letters",
+        f"{table}: {reason}",
+        hint="redrive or discard them (`tidegate dead-letters`), or sweep the whole table, which"
+        " makes them moot",
+    )
+    return {"error": error}
 
 
 def _look(sides: Sides, selection: Selection, snapshot: int) -> Comparison:

@@ -24,6 +24,7 @@ from tidegate.jobs.result import plain
 from tidegate.jobs.sweep_plan import check_tables
 from tidegate.lake import upkeep
 from tidegate.lake.catalog import load, open_catalog
+from tidegate.lake.dead_letters import DeadLetters
 from tidegate.lake.gate import Gate
 from tidegate.lake.proofs import Proofs
 from tidegate.lake.reports import Reports
@@ -91,6 +92,8 @@ def run_maintain(
         found.append(job.table(target, force=force, dry_run=dry_run))
         progress("maintain", number, len(targets), "tables", table=target.source)
     kept = LogUpkeep()
+    if tables is None and not dry_run:
+        job.prune_letters()
     if tables is None:
         kept = maintain_log(
             spark, job.catalog, pipeline, platform, job.gate, force=force, dry_run=dry_run
@@ -114,6 +117,7 @@ class _Maintain:
         self.catalog = open_catalog(platform, pipeline)
         self.gate = Gate(self.catalog, pipeline, platform.gate)
         self.reports = Reports(self.catalog, pipeline)
+        self.letters = DeadLetters(self.catalog, pipeline)
 
     def table(self, target: LakeTarget, *, force: bool, dry_run: bool) -> TableUpkeep:
         began = time.monotonic()
@@ -151,6 +155,10 @@ class _Maintain:
         if body["done"]:
             self.reports.add("maintain", result.run, body)
 
+    def prune_letters(self) -> None:
+        loaded = {t.source: load(self.catalog, t.identifier) for t in self.pipeline.targets}
+        self.letters.prune({name: table for name, table in loaded.items() if table is not None})
+
     def _plan(self, table: Table, target: LakeTarget, *, force: bool) -> UpkeepPlan:
         last = upkeep.last_done(self.reports, target.source)
         plan = upkeep.plan(table, target.maintenance, datetime.now(UTC), last)
@@ -160,6 +168,8 @@ class _Maintain:
 
     def _leased(self, target: LakeTarget, plan: UpkeepPlan, result: TableUpkeep) -> TableUpkeep:
         with self.gate.lease(self.run, [target.source], "maintain") as lease:
+            # Before snapshots expire: which of them parked or resolved letters (lake.dead_letters).
+            self.letters.settle(target.source, self.catalog.load_table(target.identifier), self.run)
             keeper = TableKeeper(self.spark, self.catalog, target, self.platform.sweep, lease)
             work = keeper.keep(plan, before_expiry=Proofs(self.catalog, self.pipeline).carry)
         log.event(_LOG, "maintained", table=target.source, step=", ".join(plan.due))

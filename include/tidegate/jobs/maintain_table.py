@@ -19,7 +19,7 @@ from tidegate.lake.upkeep import UpkeepPlan
 from tidegate.names import POSITION_PROPERTY, RUN_PROPERTY, STEP_PROPERTY
 from tidegate.spark import publish
 from tidegate.spark import upkeep as spark_upkeep
-from tidegate.spark.apply import drop_leftovers
+from tidegate.spark.fence import drop_leftovers
 from tidegate.spark.sweep_state import sweep_branches
 from tidegate.spark.upkeep import Compacted
 

@@ -35,6 +35,7 @@ from tidegate.jobs.sweep_plan import (
 )
 from tidegate.lake.catalog import load, open_catalog
 from tidegate.lake.change_log import ChangeLog
+from tidegate.lake.dead_letters import DeadLetters
 from tidegate.lake.gate import PUBLISHED, Gate, Lease
 from tidegate.lake.reports import Reports
 from tidegate.names import TableId, sweep_branch
@@ -46,7 +47,7 @@ from tidegate.spark.audit import failed
 from tidegate.spark.base import ROW_MOVED
 from tidegate.spark.sweep import Built, Sweeper
 from tidegate.spark.sweep_range import KeyRange
-from tidegate.spark.sweep_state import published
+from tidegate.spark.sweep_state import letters_batch, published
 from tidegate.transports.embedded import SLOT_ACTIVE
 
 if TYPE_CHECKING:
@@ -154,6 +155,7 @@ class _Sweep:
         self.catalog = open_catalog(platform, pipeline)
         self.gate = Gate(self.catalog, pipeline, platform.gate)
         self.log = ChangeLog(self.catalog, pipeline)
+        self.letters = DeadLetters(self.catalog, pipeline)
         self.epoch = self.log.head().captured_through.epoch
 
     def sweep(
@@ -162,6 +164,7 @@ class _Sweep:
         runs = group_runs(self.gate, targets, run)
         if keys is not None:
             refuse_resume(runs, run)
+            self._refuse_letters(targets)
         for group in runs:
             self.progress(f"gate {group.run}", 0, len(group.targets), "tables")
             reason = self.reason or f"sweep {group.run}"
@@ -176,6 +179,18 @@ class _Sweep:
                 raise
             faults.point("sweep.after_cut")
             return cut.position, self._all(cut, runs, resume=resume, keys=keys)
+
+    def _refuse_letters(self, targets: Sequence[LakeTarget]) -> None:
+        """Draining the log onto a part of the table knows nothing of changes that wait."""
+        for target in targets:
+            waiting = self.letters.waiting(target.source, load(self.catalog, target.identifier))
+            if waiting:
+                raise HeldError(
+                    "sweep.dead_letters",
+                    f"{target.source} has {len(waiting)} dead letters",
+                    hint="redrive or discard them (`tidegate dead-letters`), or sweep the whole"
+                    " table, which makes them moot",
+                )
 
     def report(self, result: SweepResult) -> None:
         Reports(self.catalog, self.pipeline).add("sweep", result.run, plain(result))
@@ -241,8 +256,12 @@ class _Sweep:
             raise failed(target.source, built.mode.branch, outcome)
         faults.point("sweep.after_audit")
         lease.check()  # a stale writer cannot publish (I4)
+        if self.letters.waiting(target.source, table):
+            batch = letters_batch(run, built.mode.cut)
+            self.letters.supersede(target.source, batch, run)  # counts with the snapshot
         snapshot = sweeper.publish(built, run)
         faults.point("sweep.after_publish")
+        self.letters.settle(target.source, sweeper.loaded(target), run)
         self._open(target, run)
         checks = tuple(verdict.name for verdict in outcome.verdicts)
         return _swept(built, snapshot, checks, time.monotonic() - began)

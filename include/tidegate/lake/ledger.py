@@ -1,8 +1,9 @@
 """A small control table: few columns, short rows, many writers, strict order.
 
-The gate journal, the schema history and the reports are ledgers. Rows carry ``seq``, the number
-of the row since the ledger began; an append lands only on the state it was decided on, so two
-writers never give the same number. ``rewrite`` folds the files into one and expires the past.
+The gate journal, the schema history, the reports and the dead letters are ledgers. Rows carry
+``seq``, the number of the row since the ledger began; an append lands only on the state it was
+decided on, so two writers never give the same number. ``rewrite`` folds the files into one and
+expires the past.
 """
 
 from __future__ import annotations
@@ -53,8 +54,15 @@ class Page:
 class Ledger:
     """One control table. Instances are cheap and hold no rows."""
 
-    def __init__(self, catalog: Catalog, identifier: tuple[str, str], schema: Schema) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        identifier: tuple[str, str],
+        schema: Schema,
+        properties: Mapping[str, str] = CONTROL_PROPERTIES,
+    ) -> None:
         self._catalog = catalog
+        self._properties = properties
         self.identifier = identifier
         self._schema = schema
         self._arrow = schema_to_pyarrow(schema, include_field_ids=False)
@@ -73,23 +81,25 @@ class Ledger:
         ensure_namespace(self._catalog, self.identifier[0])
         try:
             return self._catalog.create_table(
-                self.identifier, self._schema, properties=CONTROL_PROPERTIES
+                self.identifier, self._schema, properties=dict(self._properties)
             )
         except TableAlreadyExistsError:
             return self._catalog.load_table(self.identifier)
 
-    def read(self, after: int = 0, table: Table | None = None) -> Page:
+    def read(
+        self, after: int = 0, table: Table | None = None, fields: tuple[str, ...] = ("*",)
+    ) -> Page:
         """Rows with ``seq`` above ``after``, in order."""
         condition = f"seq > {after}"
         loaded = table if table is not None else self.table()
         if loaded is None or commits.head_id(loaded) is None:
             return Page(None, ())
         try:
-            rows = loaded.scan(condition).to_arrow().to_pylist()
+            rows = loaded.scan(condition, fields).to_arrow().to_pylist()
         except FileNotFoundError:
             # A rewrite expired the files of this snapshot in mid-scan: the newest has them all.
             loaded.refresh()
-            rows = loaded.scan(condition).to_arrow().to_pylist()
+            rows = loaded.scan(condition, fields).to_arrow().to_pylist()
         rows.sort(key=lambda row: int(row["seq"]))
         return Page(commits.head_id(loaded), tuple(rows))
 

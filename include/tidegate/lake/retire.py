@@ -1,7 +1,8 @@
 """Tables that left a pipeline, and retiring a whole pipeline, in the lake.
 
 Lake tables are the user's data: they stay unless ``purge`` says otherwise. What Tidegate made for
-itself (change log, gate journal, schema history, reports, proofs) goes with the pipeline.
+itself (change log, gate journal, schema history, reports, proofs, dead letters) goes with the
+pipeline.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import GateConfig
 from tidegate.lake.catalog import load
 from tidegate.lake.change_log import ChangeLog
+from tidegate.lake.dead_letters import DeadLetters
 from tidegate.lake.gate import Gate, GateState
 from tidegate.lake.gate_journal import GateJournal
 from tidegate.lake.ledger import drop
@@ -93,6 +95,7 @@ def _control(catalog: Catalog, pipeline: PipelineConfig) -> list[tuple[str, str]
         SchemaHistory(catalog, pipeline).identifier,
         Reports(catalog, pipeline).identifier,
         Proofs(catalog, pipeline).identifier,
+        DeadLetters(catalog, pipeline).identifier,
         GateJournal(catalog, pipeline).identifier,
     ]
 

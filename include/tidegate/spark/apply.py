@@ -1,16 +1,15 @@
 """Applying one table's range of the change log in one published snapshot.
 
-Whatever the write mode, rows are written to a branch made from the exact snapshot whose position
-was read, and published by ``fast_forward``: a compare-and-set on ``main`` that works on every
-catalog. A stale writer, stopped anywhere and woken later, cannot publish (I4), and readers see
-whole batches only (I5).
+Whatever the write mode, rows are written to a branch (:mod:`tidegate.spark.fence`). What cannot be
+applied is set aside and durable as dead letters before the branch is published (I7).
 """
 
 from __future__ import annotations
 
 import time
+import uuid
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
@@ -25,32 +24,36 @@ from pyspark.sql import functions as F
 
 from tidegate import faults
 from tidegate.config.pipeline import LakeTarget
+from tidegate.config.platform import DlqConfig
 from tidegate.errors import FatalError, HeldError, TidegateError
 from tidegate.lake import commits
-from tidegate.lake.catalog import load
+from tidegate.lake.dead_letter_fold import Letter
+from tidegate.lake.dead_letters import DeadLetters
 from tidegate.lake.key_ceiling import key_ceiling
 from tidegate.lake.positions import ancestors, summary
 from tidegate.lake.schema_history import SchemaHistory
 from tidegate.lake.tables import evolution, evolution_sql, qualified
 from tidegate.names import (
     CDC_PREFIX,
+    LETTERS_PROPERTY,
     POSITION_PROPERTY,
     RUN_PROPERTY,
     STEP_PROPERTY,
     apply_branch,
-    quote_spark,
 )
 from tidegate.schema.contract import contracted
 from tidegate.schema.table import TableSchema
 from tidegate.spark import publish
+from tidegate.spark.fence import Fence, drop_leftovers, reload
+from tidegate.spark.fitness import Unfit
 from tidegate.spark.modes import Batch, write
+from tidegate.spark.parking import Parking, superseded_by_truncate
 from tidegate.spark.stamp import verify_stamp
 from tidegate.spark.survey import LogPin, LogRange, Survey, read_log
 from tidegate.spark.typed import LakeShape
 
 STEP: Final = "apply"
 _MERGED: Final = "spark.merge-into.num-target-rows-"
-APPLY_PREFIX: Final = apply_branch("")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,8 @@ class ApplyContext:
 
     catalog: Catalog
     history: SchemaHistory
+    letters: DeadLetters
+    limits: DlqConfig
     pin: LogPin
     run: str
     token: str
@@ -77,6 +82,16 @@ class Outcome:
     truncated: bool
     seconds: float
     adjusted: dict[str, int] = field(default_factory=dict)
+    parked: int = 0
+    """Changes that became dead letters, those that wait behind others included (I7)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Redrive:
+    """Letters to be applied once more, in place of a range of the log."""
+
+    letters: Sequence[Letter]
+    rows: DataFrame
 
 
 def apply_range(
@@ -88,71 +103,227 @@ def apply_range(
     *,
     base: int | None = None,
     branch: str | None = None,
+    redrive: Redrive | None = None,
 ) -> Outcome:
     """Apply ``span`` (which ``found`` surveyed) on top of snapshot ``base`` and publish it, or
-    onto ``branch``, which belongs to the caller, who publishes it.
+    onto ``branch``, which belongs to the caller, who publishes it and knows no dead letters.
 
     ``base`` is the snapshot of ``main`` that said it stands at ``span.after``. The session must be
-    this thread's own. With no rows in ``found`` only the position moves.
+    this thread's own. With no rows in ``found`` only the position moves. With ``redrive`` the rows
+    are letters of the table's, and the position stays.
     """
-    began = time.monotonic()
-    schemas = [
-        (contracted(context.history.get(share.schema_id), target), share) for share in found.shares
-    ]
-    table = _evolve(session, context.catalog, target, [schema for schema, _ in schemas])
-    work = branch or apply_branch(context.token)
-    if branch is None:
-        drop_leftovers(session, table, target)
-        _open_branch(session, target, work, base)
-    stamp = {
-        POSITION_PROPERTY: str(span.until),
-        RUN_PROPERTY: context.run,
-        STEP_PROPERTY: STEP,
-    }
-    start = base if branch is None else commits.head_id(table, branch)
+    work = _Work(session, context, target, span, found, redrive)
+    return work.onto(branch) if branch is not None else work.published(base)
 
-    def before_write() -> None:
-        faults.point("apply.before_commit")
-        context.check()  # I4
 
-    try:
-        if not schemas:
-            before_write()
-            publish.stamp(session, target, branch=work, properties=stamp)
-            adjusted: dict[str, int] = {}
-        else:
-            batch = Batch(
-                session=session,
-                target=target,
-                shape=lake_shape(session, target, schemas[-1][0]),
-                schemas=schemas,
-                log=_narrow(session, context.pin, target, span),
-                found=found,
-                epoch=span.until.epoch,
-                branch=work,
-                stamp=stamp,
-                before_write=before_write,
-                ceiling=partial(key_ceiling, table, start),
-                mixed=branch is not None,
-            )
+class _Work:
+    """One table's batch, from the log to a branch, and to ``main``."""
+
+    def __init__(
+        self,
+        session: SparkSession,
+        context: ApplyContext,
+        target: LakeTarget,
+        span: LogRange,
+        found: Survey,
+        redrive: Redrive | None,
+    ) -> None:
+        self.began = time.monotonic()
+        self.session = session
+        self.context = context
+        self.target = target
+        self.span = span
+        self.found = found
+        self.redrive = redrive
+        self.batch_id = uuid.uuid4().hex
+        """What this batch does to letters counts while a snapshot with this id is in main."""
+        self.schemas = [
+            (contracted(context.history.get(share.schema_id), target), share)
+            for share in found.shares
+        ]
+        self.table = _evolve(session, context.catalog, target, [one for one, _ in self.schemas])
+
+    def onto(self, branch: str) -> Outcome:
+        """Onto a branch of the caller's; what cannot be applied is an error."""
+        start = commits.head_id(self.table, branch)
+        adjusted: dict[str, int] = {}
+        if self.schemas:
+            batch = self._batch(branch, start, self._log(), self._stamp(), mixed=True)
             write(batch)
             adjusted = batch.adjusted
-    except TidegateError:
-        if branch is None:
-            publish.drop_branch(session, target, work)  # a held table must not keep it for long
-        raise
-    except (PySparkException, Py4JJavaError) as error:
-        # Whoever took over drops our branch, and the statement fails in any number of ways.
-        if branch is None and _overtaken(context.catalog, target, base):
-            raise _moved(target) from error
-        raise
-    table = _reload(context.catalog, target)
-    verify_stamp(table, work, stamp)
-    counts = _counts(table, work, start)
-    faults.point("apply.after_commit")
-    if branch is None:
-        table = _publish(session, context, target, work, stamp)
-    return _outcome(table, branch, counts, found, adjusted, began)
+        else:
+            self._stamp_only(branch, self._stamp())
+        return self._written(branch, start, self._stamp(), adjusted, 0)
+
+    def published(self, base: int | None) -> Outcome:
+        """Onto a branch of our own, then ``main``."""
+        drop_leftovers(self.session, self.table, self.target)
+        letters = self._letters()
+        fence = Fence(
+            self.session,
+            self.context.catalog,
+            self.target,
+            apply_branch(self.context.token),
+            base,
+        )
+        fence.open()
+        try:
+            outcome = self._fenced(fence, letters)
+        except TidegateError:
+            fence.drop()  # a held table must not keep it for long
+            raise
+        except (PySparkException, Py4JJavaError) as error:
+            # Whoever took over drops our branch, and the statement fails in any number of ways.
+            if fence.overtaken:
+                raise fence.moved() from error
+            raise
+        self.context.letters.settle(self.target.source, self._reload(), self.context.run)
+        return outcome
+
+    def _fenced(self, fence: Fence, letters: Sequence[Letter]) -> Outcome:
+        if not self.schemas:
+            stamp = self._stamp()
+            self._stamp_only(fence.branch, stamp)
+            outcome = self._written(fence.branch, fence.base, stamp, {}, 0)
+        else:
+            outcome, stamp = self._attempts(fence, letters)
+        self.context.check()  # I4
+        fence.publish()
+        faults.point("apply.after_publish")
+        verify_stamp(self._reload(), None, stamp)  # I1
+        fence.drop()
+        return outcome
+
+    def _attempts(self, fence: Fence, letters: Sequence[Letter]) -> tuple[Outcome, dict[str, str]]:
+        """Write what can be applied; the rest is durable as letters afterwards (I7)."""
+        moot = superseded_by_truncate(self.target, self.found, letters)
+        log = self._log()
+        if self.found.truncates and self.target.forgets:
+            log = log.where(F.col("position") >= self.found.truncates[-1][0])
+        parking = Parking(
+            session=self.session,
+            target=self.target,
+            shape=lake_shape(self.session, self.target, self.schemas[-1][0]),
+            schemas=self.schemas,
+            log=log,
+            found=self.found,
+            epoch=self.span.until.epoch,
+            limits=self.context.limits,
+            letters=() if moot else letters,
+        )
+        parking.wait_for_letters()
+        while True:
+            touched = moot or bool(parking.parked) or self.redrive is not None
+            stamp = self._stamp(letters=touched)
+            batch = self._batch(fence.branch, fence.base, parking.rest, stamp)
+            try:
+                write(batch)
+                break
+            except Unfit as unfit:
+                parking.set_aside(batch, unfit)
+                fence.reopen()  # pieces of the batch may have been written
+        outcome = self._written(
+            fence.branch, fence.base, stamp, batch.adjusted, len(parking.parked)
+        )
+        if moot:
+            self.context.letters.supersede(self.target.source, self.batch_id, self.context.run)
+        self._note(parking)
+        faults.point("apply.after_letters")
+        return outcome, stamp
+
+    def _note(self, parking: Parking) -> None:
+        """Who waits now, and who no longer does. Counts once the batch is published."""
+        source, run, letters = self.target.source, self.context.run, self.context.letters
+        parked = parking.collect()
+        if self.redrive is None:
+            letters.route(source, self.batch_id, run, parked)
+            return
+        again = {one.event_id for one in parked}
+        letters.tried(source, run, again)
+        tried = (letter.event_id for letter in self.redrive.letters)
+        letters.resolve(source, self.batch_id, run, [one for one in tried if one not in again])
+
+    def _letters(self) -> Sequence[Letter]:
+        """Letters that stand in the way; those that are tried again do not."""
+        self.context.letters.settle(self.target.source, self.table, self.context.run)
+        if self.redrive is not None:
+            return ()
+        return self.context.letters.waiting(self.target.source, self.table)
+
+    def _log(self) -> DataFrame:
+        if self.redrive is not None:
+            return self.redrive.rows
+        return _narrow(self.session, self.context.pin, self.target, self.span)
+
+    def _batch(
+        self,
+        branch: str,
+        start: int | None,
+        log: DataFrame,
+        stamp: dict[str, str],
+        *,
+        mixed: bool = False,
+    ) -> Batch:
+        return Batch(
+            session=self.session,
+            target=self.target,
+            shape=lake_shape(self.session, self.target, self.schemas[-1][0]),
+            schemas=self.schemas,
+            log=log,
+            found=self.found,
+            epoch=self.span.until.epoch,
+            branch=branch,
+            stamp=stamp,
+            before_write=self._before_write,
+            ceiling=partial(key_ceiling, self.table, start),
+            mixed=mixed,
+        )
+
+    def _before_write(self) -> None:
+        faults.point("apply.before_commit")
+        self.context.check()  # I4
+
+    def _stamp(self, *, letters: bool = False) -> dict[str, str]:
+        stamp = {
+            POSITION_PROPERTY: str(self.span.until),
+            RUN_PROPERTY: self.context.run,
+            STEP_PROPERTY: STEP,
+        }
+        return stamp | {LETTERS_PROPERTY: self.batch_id} if letters else stamp
+
+    def _stamp_only(self, branch: str, stamp: dict[str, str]) -> None:
+        self._before_write()
+        publish.stamp(self.session, self.target, branch=branch, properties=stamp)
+
+    def _written(
+        self,
+        branch: str,
+        start: int | None,
+        stamp: dict[str, str],
+        adjusted: dict[str, int],
+        parked: int,
+    ) -> Outcome:
+        """What stands on the branch now."""
+        table = self._reload()
+        verify_stamp(table, branch, stamp)
+        counts = _counts(table, branch, start)
+        snapshot = table.metadata.snapshot_by_name(branch)
+        if snapshot is None:
+            raise FatalError("lake.snapshot_missing", "no snapshot", hint="sweep the table again")
+        faults.point("apply.after_commit")
+        return Outcome(
+            snapshot_id=snapshot.snapshot_id,
+            inserted=counts["inserted"],
+            updated=counts["updated"],
+            deleted=counts["deleted"],
+            truncated=bool(self.found.truncates),
+            seconds=time.monotonic() - self.began,
+            adjusted=adjusted,
+            parked=parked,
+        )
+
+    def _reload(self) -> Table:
+        return reload(self.context.catalog, self.target)
 
 
 def lake_shape(session: SparkSession, target: LakeTarget, schema: TableSchema) -> LakeShape:
@@ -167,18 +338,11 @@ def lake_shape(session: SparkSession, target: LakeTarget, schema: TableSchema) -
     return LakeShape(names, tuple(field.dataType for field in fields), key)
 
 
-def drop_leftovers(session: SparkSession, table: Table, target: LakeTarget) -> None:
-    """Forget branches of applies that died; the caller holds the lease, so none is in use."""
-    for name in table.metadata.refs:
-        if name.startswith(APPLY_PREFIX):
-            publish.drop_branch(session, target, name)
-
-
 def _evolve(
     session: SparkSession, catalog: Catalog, target: LakeTarget, schemas: list[TableSchema]
 ) -> Table:
     """Make the lake's columns hold every schema of the batch, or hold the table (I8)."""
-    table = _reload(catalog, target)
+    table = reload(catalog, target)
     if len({tuple(column.name for column in schema.key_columns) for schema in schemas}) > 1:
         raise _incompatible(target, ["the key changed within the batch"])
     for schema in schemas:
@@ -188,7 +352,7 @@ def _evolve(
         if change.needed:
             for statement in evolution_sql(target, change):
                 session.sql(statement)
-            table = _reload(catalog, target)
+            table = reload(catalog, target)
     return table
 
 
@@ -212,63 +376,6 @@ def _narrow(session: SparkSession, pin: LogPin, target: LakeTarget, span: LogRan
     )
 
 
-def _open_branch(session: SparkSession, target: LakeTarget, branch: str, base: int | None) -> None:
-    if base is None:
-        raise FatalError(
-            "apply.no_snapshot",
-            f"{target.namespace}.{target.name} has never been written",
-            hint="sweep the table first",
-        )
-    # From the very snapshot whose position was read: if main moved since, publishing fails.
-    session.sql(
-        f"ALTER TABLE {qualified(target)} CREATE BRANCH {quote_spark(branch)} AS OF VERSION {base}"
-    )
-
-
-def _publish(
-    session: SparkSession,
-    context: ApplyContext,
-    target: LakeTarget,
-    branch: str,
-    stamp: dict[str, str],
-) -> Table:
-    context.check()  # I4
-    try:
-        publish.fast_forward(session, target, branch)
-    except HeldError as error:
-        raise _moved(target) from error
-    faults.point("apply.after_publish")
-    table = _reload(context.catalog, target)
-    verify_stamp(table, None, stamp)  # I1
-    publish.drop_branch(session, target, branch)
-    return table
-
-
-def _overtaken(catalog: Catalog, target: LakeTarget, base: int | None) -> bool:
-    current = _reload(catalog, target).current_snapshot()
-    return current is None or current.snapshot_id != base
-
-
-def _moved(target: LakeTarget) -> HeldError:
-    return HeldError(
-        "apply.main_moved",
-        f"{target.namespace}.{target.name} was written by someone else meanwhile; this batch was"
-        " not published",
-        hint="the next run applies it again from where the table stands",
-    )
-
-
-def _reload(catalog: Catalog, target: LakeTarget) -> Table:
-    table = load(catalog, target.identifier)
-    if table is None:
-        raise FatalError(
-            "apply.table_missing",
-            f"the lake has no table {target.namespace}.{target.name}",
-            hint="sweep the table first",
-        )
-    return table
-
-
 def _counts(table: Table, ref: str, start: int | None) -> Counter[str]:
     """Rows inserted, updated and deleted by the statements after ``start``."""
     total: Counter[str] = Counter()
@@ -281,25 +388,3 @@ def _counts(table: Table, ref: str, start: int | None) -> Counter[str]:
         if not merged and snapshot.summary and snapshot.summary.operation is Operation.APPEND:
             total["inserted"] += int(facts.get("added-records", 0))
     return total
-
-
-def _outcome(
-    table: Table,
-    ref: str | None,
-    counts: Counter[str],
-    found: Survey,
-    adjusted: dict[str, int],
-    began: float,
-) -> Outcome:
-    snapshot = table.metadata.snapshot_by_name(ref or "main")
-    if snapshot is None:
-        raise FatalError("lake.snapshot_missing", "no snapshot", hint="sweep the table again")
-    return Outcome(
-        snapshot_id=snapshot.snapshot_id,
-        inserted=counts["inserted"],
-        updated=counts["updated"],
-        deleted=counts["deleted"],
-        truncated=bool(found.truncates),
-        seconds=time.monotonic() - began,
-        adjusted=adjusted,
-    )

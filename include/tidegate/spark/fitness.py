@@ -1,8 +1,9 @@
 """Whether a batch may be written: one pass over its resolved rows.
 
-A value that does not cast exactly, a gap nothing fills or rows that cannot be told apart hold the
-whole table: nothing of the batch is applied, nothing is lost (I7). Columns, counts and places are
-said; values never (I9).
+A value that does not cast exactly makes the batch :class:`Unfit`: what fails is then set aside as
+dead letters (:mod:`tidegate.spark.parking`, I7). A gap nothing fills or rows that cannot be told
+apart hold the whole table: nothing of the batch is applied, nothing is lost. Columns, counts and
+places are said; values never (I9).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import reduce
+from typing import Final
 
 from pyspark.sql import Column as Expr
 from pyspark.sql import DataFrame
@@ -18,6 +20,12 @@ from pyspark.sql import functions as F
 from tidegate.errors import DataError
 from tidegate.spark.bounds import Bound, bounds, extremes
 from tidegate.spark.typed import BITS, LakeShape
+
+CAST_FAILED: Final = "apply.cast_failed"
+
+
+class Unfit(DataError):
+    """Some rows of a batch hold values their columns cannot take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +57,6 @@ def examine(
 ) -> Fitness:
     """Read ``rows`` (cached: this is the pass that fills the cache) and raise if they are unfit."""
     twin = F.col("twin") if "twin" in rows.columns else F.lit(False)
-    no_key = reduce(Expr.__or__, (F.col(key).isNull() for key in shape.keys), F.lit(False))
     gone = F.col("gone") if "gone" in rows.columns else F.lit(False)
     found = rows.agg(
         F.count("*").alias("rows"),
@@ -57,7 +64,7 @@ def examine(
         F.count_if(needs(gaps)).alias("needs"),
         F.count_if(F.lit(False) if fresh is None else fresh).alias("fresh"),
         F.coalesce(F.bool_or(twin), F.lit(False)).alias("twins"),
-        F.coalesce(F.bool_or(no_key), F.lit(False)).alias("no_key"),
+        F.coalesce(F.bool_or(_no_key(shape)), F.lit(False)).alias("no_key"),
         *(F.bit_or(f"bad{word}").alias(f"bad{word}") for word in shape.words),
         *(F.bit_or(f"adj{word}").alias(f"adj{word}") for word in shape.words),
         *extremes(shape),
@@ -83,16 +90,32 @@ def examine(
     )
 
 
-def _unfit(rows: DataFrame, shape: LakeShape, bad: Sequence[int], table: str) -> DataError:
-    wrong = reduce(Expr.__or__, (_bit("bad", i) for i in bad), F.lit(False))
-    for key in shape.keys:
-        wrong |= F.col(key).isNull()
+def failing_columns(halves: DataFrame, shape: LakeShape, limit: int) -> dict[str, list[str]]:
+    """Places of changes that do not cast, and the columns that do not take them (none: the key);
+    at most ``limit`` + 1."""
+    words = [F.bit_or(f"bad{word}").alias(f"bad{word}") for word in shape.words]
+    wrong = reduce(Expr.__or__, (F.col(f"bad{word}") != 0 for word in shape.words), F.lit(False))
+    found = halves.where(wrong | _no_key(shape)).groupBy("pos").agg(*words).limit(limit + 1)
+    return {
+        row.pos: [
+            shape.names[i] for i in _columns(shape, [row[f"bad{word}"] for word in shape.words])
+        ]
+        for row in found.collect()
+    }
+
+
+def _no_key(shape: LakeShape) -> Expr:
+    return reduce(Expr.__or__, (F.col(key).isNull() for key in shape.keys), F.lit(False))
+
+
+def _unfit(rows: DataFrame, shape: LakeShape, bad: Sequence[int], table: str) -> Unfit:
+    wrong = reduce(Expr.__or__, (_bit("bad", i) for i in bad), _no_key(shape))
     found = rows.where(wrong).agg(F.count("*").alias("rows"), F.min("pos").alias("first"))
     total = found.collect()[0]
     counts = _count(rows, shape, bad, "bad") or {shape.names[i]: total.rows for i in shape.key}
     columns = ", ".join(f"{name} ({count})" for name, count in counts.items())
-    return DataError(
-        "apply.cast_failed",
+    return Unfit(
+        CAST_FAILED,
         f"{table}: {total.rows} rows hold values that {columns} cannot take exactly, the first at"
         f" {total['first']}; nothing of this batch was applied",
         hint="correct the values at the source (a newer change of the same row replaces them), or"

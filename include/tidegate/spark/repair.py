@@ -19,6 +19,7 @@ from tidegate.config.pipeline import LakeTarget
 from tidegate.config.sinks import WriteMode
 from tidegate.errors import HeldError
 from tidegate.names import (
+    POSITION_PROPERTY,
     RUN_PROPERTY,
     STEP_PROPERTY,
     STEP_REPAIR,
@@ -31,7 +32,7 @@ from tidegate.spark.selection import keys_predicate
 from tidegate.spark.sides import Sides
 from tidegate.spark.stamp import stamped
 from tidegate.spark.sweep_read import check_exact
-from tidegate.spark.sweep_state import publish_properties, sweep_branches
+from tidegate.spark.sweep_state import sweep_branches
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,11 @@ class Repair:
     def publish(self) -> int:
         """Make the branch ``main``, at the same position; the new snapshot (I1, I5)."""
         session = self.sides.session
-        properties = publish_properties(self.run, self.sides.cut.position, STEP_REPAIR)
+        properties = {
+            POSITION_PROPERTY: str(self.sides.cut.position),
+            RUN_PROPERTY: self.run,
+            STEP_PROPERTY: STEP_REPAIR,
+        }
         publish.stamp(session, self.target, branch=self.branch, properties=properties)
         snapshot = publish.fast_forward(session, self.target, self.branch)
         faults.point("repair.after_publish")

@@ -72,9 +72,11 @@ def read_log(session: SparkSession, pin: LogPin) -> DataFrame:
 
 def survey(session: SparkSession, pin: LogPin, ranges: Mapping[str, LogRange]) -> dict[str, Survey]:
     """The surveys of all tables in ``ranges``; a table without rows is absent."""
-    if not ranges:
-        return {}
-    rows = _within(session, pin, ranges)
+    return survey_rows(_within(session, pin, ranges)) if ranges else {}
+
+
+def survey_rows(rows: DataFrame) -> dict[str, Survey]:
+    """The surveys of the tables whose changes are in ``rows``, which have the log's columns."""
     # Counts and flags only, which Spark aggregates in compiled code; most batches need no more.
     counted = rows.groupBy("table", "schema_id").agg(
         F.count("*").alias("rows"),

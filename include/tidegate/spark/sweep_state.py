@@ -20,6 +20,7 @@ from tidegate.envelope.position import Position
 from tidegate.lake import positions
 from tidegate.names import (
     CHUNK_PROPERTY,
+    LETTERS_PROPERTY,
     POSITION_PROPERTY,
     RUN_PROPERTY,
     STEP_PROPERTY,
@@ -98,9 +99,20 @@ class BranchState:
     rows: int
 
 
-def publish_properties(run: str, cut: Position, step: str = STEP_SWEEP) -> dict[str, str]:
+def publish_properties(run: str, cut: Position) -> dict[str, str]:
     """What the snapshot that becomes ``main`` carries."""
-    return {POSITION_PROPERTY: str(cut), RUN_PROPERTY: run, STEP_PROPERTY: step}
+    return {
+        POSITION_PROPERTY: str(cut),
+        RUN_PROPERTY: run,
+        STEP_PROPERTY: STEP_SWEEP,
+        LETTERS_PROPERTY: letters_batch(run, cut),
+    }
+
+
+def letters_batch(run: str, cut: Position) -> str:
+    """Under which a sweep supersedes the dead letters before it. A run id alone may come again:
+    Airflow runs a cleared task under the old one."""
+    return f"{run} {cut}"
 
 
 def published(table: Table, run: str) -> Position | None:

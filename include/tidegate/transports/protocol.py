@@ -7,10 +7,12 @@ change log, so a transport is done when its changes are there.
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 from tidegate.connectors.protocol import SourceStatus
+from tidegate.envelope.dead_letter import Parked
 from tidegate.envelope.position import Position
 
 Until = Position | Literal["now"] | None
@@ -49,9 +51,14 @@ class Provisioner(Protocol):
 
 
 class ErrorRouter(Protocol):
-    """Takes a change that could not be applied (I7)."""
+    """Takes changes that could not be applied, and those that wait behind them (I7).
 
-    def route(self, event_id: str, table: str, code: str, details: dict[str, Any]) -> None: ...
+    Order: as given, within a table. Duplicates: a change may come again; it is one letter.
+    Durability: on return. A letter counts once the batch that set it aside is published.
+    ``lake.dead_letters`` is the embedded transport's.
+    """
+
+    def route(self, source: str, batch: str, run: str, parked: Sequence[Parked]) -> None: ...
 
 
 class SourceMonitor(Protocol):

@@ -29,6 +29,10 @@ VERBS = [
     ["gate", "show"],
     ["gate", "hold"],
     ["gate", "open"],
+    ["dead-letters", "list"],
+    ["dead-letters", "show"],
+    ["dead-letters", "redrive"],
+    ["dead-letters", "discard"],
     ["lakehouse", "snapshots"],
     ["lakehouse", "query"],
     ["lakehouse", "rollback"],
@@ -66,7 +70,17 @@ def test_every_verb_takes_the_file_platform_json_and_debug(tidegate: Any, verb: 
         assert option in done.stdout
 
 
-@pytest.mark.parametrize("verb", [["undeploy"], ["sweep"], ["maintain"], ["lakehouse", "rollback"]])
+@pytest.mark.parametrize(
+    "verb",
+    [
+        ["undeploy"],
+        ["sweep"],
+        ["maintain"],
+        ["lakehouse", "rollback"],
+        ["dead-letters", "redrive"],
+        ["dead-letters", "discard"],
+    ],
+)
 def test_long_and_destructive_verbs_have_a_dry_run(tidegate: Any, verb: list[str]) -> None:
     assert "--dry-run" in tidegate(*verb, "--help", COLUMNS="200").stdout
 

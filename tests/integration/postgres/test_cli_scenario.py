@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.cli import Cli, configured
+from tests.support.cli import Cli, configured, with_columns
 from tests.support.postgres import SourceDatabase
 from tidegate import faults
 
@@ -26,11 +26,12 @@ def test_from_nothing_to_a_verified_table_and_back(
 ) -> None:
     source_db.sql(
         "CREATE TABLE orders (id int PRIMARY KEY, note text)",
-        "CREATE TABLE items (id int PRIMARY KEY, order_id int)",
+        "CREATE TABLE items (id int PRIMARY KEY, order_id int, due date)",
         "INSERT INTO orders SELECT i, 'first' FROM generate_series(1, 1000) i",
         "INSERT INTO items SELECT i, i FROM generate_series(1, 500) i",
     )
     cli = configured(tmp_path, source_db, "public.orders", "public.items")
+    with_columns(cli, "public.items", {"due": {"policy": "reject"}})
 
     ran = cli.result("run", "--once")
     assert sorted(ran["swept"]) == ["public.items", "public.orders"]
@@ -80,6 +81,26 @@ def test_from_nothing_to_a_verified_table_and_back(
     said = cli.run("status").stdout
     assert "public.orders: verified through" in said and "50 % of the keys" in said
     assert lake_rows(cli) == source_db.rows("SELECT id, note FROM orders ORDER BY id")
+
+    source_db.sql(
+        "UPDATE items SET due = 'infinity' WHERE id = 7", "DELETE FROM items WHERE id = 8"
+    )
+    cli.result("run", "--once")
+    (letter,) = cli.result("dead-letters", "list")["letters"]
+    assert (letter["key"], letter["code"]) == (["7"], "apply.cast_failed")
+    shown = cli.result("dead-letters", "show", "--event-id", letter["event_id"])
+    assert shown["after"] == {"id": "7", "order_id": "7", "due": "infinity"}
+    refused = cli.result("dead-letters", "discard", code=2)
+    assert refused["code"] == "cli.not_confirmed"
+    with_columns(cli, "public.items", {"due": {"policy": "clamp"}})
+    (table,) = [
+        table
+        for table in cli.result("dead-letters", "redrive")["tables"]
+        if table["table"] == "public.items"
+    ]
+    assert (table["status"], table["applied"], table["still_waiting"]) == ("redriven", 1, 0)
+    found = cli.result("lakehouse", "query", "--table", "public.items", "--limit", "600")["rows"]
+    assert {row["id"]: row["due"] for row in found if row["id"] in (7, 8)} == {7: "9999-12-31"}
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

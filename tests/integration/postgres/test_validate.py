@@ -144,14 +144,19 @@ def test_foreign_publication_must_send_everything(any_source_db: SourceDatabase)
         "CREATE TABLE items (id int PRIMARY KEY)",
         "CREATE TABLE parts (id int PRIMARY KEY) PARTITION BY RANGE (id)",
         "CREATE TABLE more (id int PRIMARY KEY)",
-        "CREATE PUBLICATION mine FOR TABLE items WHERE (id > 5), parts WITH (publish = 'insert')",
+        "CREATE TABLE wide (id int PRIMARY KEY, v text)",
+        "CREATE PUBLICATION mine FOR TABLE items WHERE (id > 5), parts, wide (id)"
+        " WITH (publish = 'insert')",
     )
-    pipeline = db.pipeline("public.items", "public.parts", "public.more", publication_name="mine")
+    pipeline = db.pipeline(
+        "public.items", "public.parts", "public.more", "public.wide", publication_name="mine"
+    )
     assert codes(validated(pipeline)) == {
         "postgres.publication_tables",
         "postgres.publication_via_root",
         "postgres.publication_actions",
         "postgres.publication_filter",
+        "postgres.publication_columns",
     }
 
 

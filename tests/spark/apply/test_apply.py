@@ -172,34 +172,6 @@ def test_row_with_a_gap_is_never_invented(lab: LakeLab) -> None:
     assert lab.gate.states()["public.one"].state is GateState.HELD
 
 
-def test_unfit_value_holds_its_table_only_and_a_newer_change_frees_it(lab: LakeLab) -> None:
-    one, two = of(lab, "one"), of(lab, "two")
-    one.insert("1", "fine", "1.00")
-    one.insert("2", "not", "1.239")
-    one.commit()
-    two.insert("1", "a", "1.00")
-    two.commit()
-    lab.capture()
-    first, second = lab.apply().tables
-    assert (first.status, second.status) == (Status.HELD, Status.APPLIED)
-    assert first.error is not None and first.error.code == "apply.cast_failed"
-    assert "price (1)" in first.error.message and "1.239" not in str(first.error)
-    assert lab.rows(one) == []
-    assert lab.refs(one) == {"main"} or lab.refs(one) == {"main", *_apply_refs(lab, one)}
-    assert lab.apply().tables[0].status is Status.HELD
-    one.update(one.find("2"), price="1.24")
-    one.commit()
-    lab.capture()
-    lab.gate.open(["public.one"], "corrected", "test")
-    assert lab.apply().tables[0].status is Status.APPLIED
-    check_upsert(lab, one)
-    assert lab.refs(one) == {"main"}  # leftovers of the held try are gone
-
-
-def _apply_refs(lab: LakeLab, model: ModelTable) -> set[str]:
-    return {ref for ref in lab.refs(model) if ref.startswith("apply_")}
-
-
 def test_policy_adjustments_are_counted(lab: LakeLab) -> None:
     one = of(lab, "one")
     one.insert("1", "a", "NaN")

@@ -15,6 +15,7 @@ from tidegate.config.sinks import TableOptions
 from tidegate.errors import HeldError
 from tidegate.jobs.apply import Status
 from tidegate.jobs.apply_plan import Planner, Task
+from tidegate.lake.dead_letters import DeadLetters
 from tidegate.names import POSITION_PROPERTY
 from tidegate.spark import publish
 from tidegate.spark.apply import ApplyContext, apply_range
@@ -37,7 +38,16 @@ def tasks(lab: LakeLab) -> tuple[ApplyContext, tuple[Task, ...]]:
     """What an apply would do right now, and a context whose lease is never lost."""
     planner = Planner(lab.spark, lab.catalog, lab.pipeline, lab.platform, lab.gate)
     plan = planner.plan(lab.pipeline.targets, None, gated=False, stamp=False)
-    context = ApplyContext(lab.catalog, lab.history, plan.pin, "test", "token", lambda: None)
+    context = ApplyContext(
+        catalog=lab.catalog,
+        history=lab.history,
+        letters=DeadLetters(lab.catalog, lab.pipeline),
+        limits=lab.platform.dlq,
+        pin=plan.pin,
+        run="test",
+        token="token",
+        check=lambda: None,
+    )
     return context, plan.tasks
 
 

@@ -21,7 +21,7 @@ SELECT p.oid, p.puballtables, p.pubviaroot, p.pubinsert, p.pubupdate, p.pubdelet
 FROM pg_catalog.pg_publication p WHERE p.pubname = %s
 """
 _MEMBERS_SQL: Final = """
-SELECT n.nspname, c.relname
+SELECT n.nspname, c.relname, {listed}
 FROM pg_catalog.pg_publication_rel r
 JOIN pg_catalog.pg_class c ON c.oid = r.prrelid
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
@@ -46,6 +46,7 @@ class Publication:
     members: frozenset[TableId]  # named in it
     sent: frozenset[TableId]  # sent because of it, by schema or FOR ALL TABLES as well
     filtered: frozenset[TableId]  # of which only some rows are sent
+    narrowed: frozenset[TableId]  # of which only listed columns are sent
 
     def owner(self) -> str | None:
         """The deployment that made it, None if Tidegate did not."""
@@ -56,7 +57,10 @@ def find(connection: Connection, name: str) -> Publication | None:
     row = connection.execute(_SQL, (name,)).fetchone()
     if row is None:
         return None
-    filters = "rowfilter" if connection.info.server_version >= _FILTERS_SINCE else "NULL::text"
+    knows = connection.info.server_version >= _FILTERS_SINCE
+    filters = "rowfilter" if knows else "NULL::text"
+    listed = "r.prattrs IS NOT NULL" if knows else "false"
+    members = connection.execute(_MEMBERS_SQL.format(listed=listed).encode(), (row[0],)).fetchall()
     sent = connection.execute(_SENT_SQL.format(filter=filters).encode(), (name,)).fetchall()
     return Publication(
         name=name,
@@ -64,9 +68,10 @@ def find(connection: Connection, name: str) -> Publication | None:
         via_root=row[2],
         actions=tuple(a for a, on in zip(ACTIONS, row[3:7], strict=True) if on),
         comment=row[7],
-        members=frozenset(TableId(*m) for m in connection.execute(_MEMBERS_SQL, (row[0],))),
+        members=frozenset(TableId(schema, table) for schema, table, _ in members),
         sent=frozenset(TableId(schema, table) for schema, table, _ in sent),
         filtered=frozenset(TableId(schema, table) for schema, table, rows in sent if rows),
+        narrowed=frozenset(TableId(schema, table) for schema, table, columns in members if columns),
     )
 
 

@@ -15,8 +15,8 @@ _HEAD: Final = """\
 
 The lake holds exactly what the source held, whether a row came by a sweep or by the log, or
 Tidegate says that it does not: a value outside its lake type is adjusted by a policy and counted,
-or its table is held. Nothing is rounded, truncated or guessed. Each row below has cases in the
-[conformance suite](../../tests/conformance/README.md).
+or its row waits as a dead letter. Nothing is rounded, truncated or guessed. Each row below has
+cases in the [conformance suite](../../tests/conformance/README.md).
 
 | PostgreSQL | lake | rule |
 |---|---|---|
@@ -52,9 +52,10 @@ last value of the years 1 to 9999 | `null`, `string`, `reject` |
 | any of these in a **key** column | `reject`: two rows made alike would become one | `string`; \
 `clamp` if you say so for the column |
 
-`string` makes the column text (a list: a list of texts) from the start. `reject` holds the table
-with `apply.cast_failed` (a sweep fails with `sweep.inexact_values`) until the source or the file is
-mended. Every adjusted value is counted per column in the result of the run that adjusted it.
+`string` makes the column text (a list: a list of texts) from the start. `reject` makes the change a
+[dead letter](../guides/dead-letters.md) (a sweep fails with `sweep.inexact_values`) until the
+source or the file is mended. Every adjusted value is counted per column in the result of the run
+that adjusted it.
 
 ```yaml
 sinks:

@@ -174,6 +174,12 @@ def _sends_all(found: publication.Publication, tables: tuple[TableId, ...]) -> I
             message = f"the publication {found.name} filters rows; a sweep would bring all of them"
             fix = f"ALTER PUBLICATION {quote_sql(found.name)} SET TABLE … -- without WHERE"
             yield _error("publication_filter", message, fix, str(table))
+        if table in found.narrowed:
+            message = (
+                f"the publication {found.name} sends listed columns only; a sweep would bring all"
+            )
+            fix = f"ALTER PUBLICATION {quote_sql(found.name)} SET TABLE … -- without column lists"
+            yield _error("publication_columns", message, fix, str(table))
 
 
 def _may_publish(

@@ -91,12 +91,14 @@ class EventCase(_Needs):
     """Write modes under which the case means something; by default all."""
     fails: dict[Literal["sweep", "log"], str] = {}
     """Error code with which the table must be refused, per path; nothing wrong is written."""
+    letters: dict[str, int] = {}
+    """Dead letters per table where changes come by the log; by default none."""
     refused: str | None = None
     """Code of the problem that ``validate`` must report; the case is not run further."""
 
     @model_validator(mode="after")
     def _known_tables(self) -> EventCase:
-        for what in (self.rows, self.lake, self.options):
+        for what in (self.rows, self.lake, self.options, self.letters):
             unknown = set(what) - set(self.tables)
             if unknown:
                 raise ValueError(f"{self.name}: no such table: {', '.join(sorted(unknown))}")

@@ -63,6 +63,7 @@ class Judge:
             else:
                 self.report.checks += 1
                 self._compare(self._all, name, found, wanted, subset=mode == _APPEND)
+        self._judge_letters(letter)
         if self.unit.event is None:
             self._judge_adjusted(str(self.unit.tables[letter]))
 
@@ -125,6 +126,14 @@ class Judge:
                 if counted.get(case.name, 0) != wanted:
                     why = f"{counted.get(case.name, 0)} adjusted values counted, not {wanted}"
                     self._fail([case.name], "-", why)
+
+    def _judge_letters(self, letter: str) -> None:
+        event = self.unit.event
+        by_log = event is not None and self.lab.path != "sweep"
+        wanted = event.letters.get(letter, 0) if event is not None and by_log else 0
+        found = self.lab.dead_letters(self.unit.tables[letter])
+        if found != wanted:
+            self._fail(self._all, "-", f"{found} dead letters, expected {wanted}")
 
     def _compare(
         self,

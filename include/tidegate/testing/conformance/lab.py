@@ -19,6 +19,7 @@ from tidegate.jobs.capture import run_capture
 from tidegate.jobs.deploy import deploy, undeploy
 from tidegate.jobs.sweep import run_sweep
 from tidegate.lake.catalog import load, open_catalog
+from tidegate.lake.dead_letters import DeadLetters
 from tidegate.names import TableId, quote_sql
 from tidegate.observability.progress import Progress, silent
 from tidegate.testing.conformance.packing import SCHEMA, Unit, setups
@@ -116,6 +117,11 @@ class Lab:
     def lake_table(self, table: TableId) -> Table | None:
         """The lake's table of a captured one."""
         return load(self._catalog, self.pipeline.target(table).identifier)
+
+    def dead_letters(self, table: TableId) -> int:
+        """How many changes of it wait."""
+        letters = DeadLetters(self._catalog, self.pipeline)
+        return len(letters.waiting(str(table), self.lake_table(table)))
 
     @cached_property
     def _catalog(self) -> Catalog:

@@ -1,0 +1,157 @@
+"""Dead letters, looked at and discarded; redriving them is a job of its own (jobs.redrive)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from pyiceberg.catalog import Catalog
+
+from tidegate.config.pipeline import PipelineConfig
+from tidegate.config.platform import PlatformConfig
+from tidegate.errors import ConfigError
+from tidegate.lake.catalog import load, open_catalog
+from tidegate.lake.dead_letter_choice import Choice
+from tidegate.lake.dead_letter_fold import Letter
+from tidegate.lake.dead_letters import DeadLetters
+from tidegate.lake.schema_history import SchemaHistory
+from tidegate.names import TableId
+
+
+@dataclass(frozen=True, slots=True)
+class LetterRow:
+    """A letter without its values."""
+
+    table: str
+    event_id: str
+    role: str  # failed | waiting
+    op: str
+    key: tuple[str | None, ...]
+    position: str
+    code: str
+    message: str
+    first_seen: datetime
+    last_seen: datetime
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True)
+class Letters:
+    """What waits, in the order of tables and positions."""
+
+    pipeline_id: str
+    letters: tuple[LetterRow, ...]
+    discarded: bool = False
+    """Whether these were discarded just now."""
+
+
+@dataclass(frozen=True, slots=True)
+class LetterDetail:
+    """One letter with the change it holds, by column."""
+
+    letter: LetterRow
+    schema_id: str
+    committed_at: datetime | None
+    before: dict[str, str | None] | None
+    after: dict[str, str | None] | None
+    unchanged: tuple[str, ...]
+    """Columns that the source did not send."""
+
+
+def find(
+    pipeline: PipelineConfig,
+    platform: PlatformConfig,
+    tables: Sequence[str] | None,
+    choice: Choice,
+) -> Letters:
+    """Letters that wait."""
+    catalog = open_catalog(platform, pipeline)
+    found = _waiting(catalog, pipeline, tables, choice)
+    return Letters(pipeline.pipeline_id, tuple(_row(letter) for letter in found))
+
+
+def counts(catalog: Catalog, pipeline: PipelineConfig) -> dict[str, int]:
+    """How many wait, by table."""
+    known = DeadLetters(catalog, pipeline)
+    return {
+        target.source: len(known.waiting(target.source, load(catalog, target.identifier)))
+        for target in pipeline.targets
+    }
+
+
+def show(pipeline: PipelineConfig, platform: PlatformConfig, event_id: str) -> LetterDetail:
+    """One letter, values included: whoever asks for it is shown the row."""
+    catalog = open_catalog(platform, pipeline)
+    found = _waiting(catalog, pipeline, None, Choice(event_ids=frozenset({event_id})))
+    if not found:
+        raise ConfigError(
+            "dead_letters.unknown",
+            f"no letter of pipeline {pipeline.pipeline_id} that waits has the event id {event_id}",
+            hint="list them with `tidegate dead-letters list`",
+        )
+    row = DeadLetters(catalog, pipeline).values([event_id])[event_id]
+    names = [c.name for c in SchemaHistory(catalog, pipeline).get(found[0].schema_id).columns]
+    return LetterDetail(
+        letter=_row(found[0]),
+        schema_id=found[0].schema_id,
+        committed_at=found[0].commit_ts,
+        before=_by_name(names, row["before"]),
+        after=_by_name(names, row["after"]),
+        unchanged=tuple(names[slot] for slot in row["unchanged"] or ()),
+    )
+
+
+def discard(
+    pipeline: PipelineConfig,
+    platform: PlatformConfig,
+    tables: Sequence[str] | None,
+    choice: Choice,
+    *,
+    actor: str,
+    dry_run: bool = False,
+) -> Letters:
+    """Decide that the chosen letters are never applied. Others of the same rows stay: they are
+    applied by the next redrive."""
+    catalog = open_catalog(platform, pipeline)
+    found = _waiting(catalog, pipeline, tables, choice)
+    if not dry_run:
+        letters = DeadLetters(catalog, pipeline)
+        for table in dict.fromkeys(letter.table for letter in found):
+            own = [letter.event_id for letter in found if letter.table == table]
+            letters.discard(table, actor, own)
+    rows = tuple(_row(letter) for letter in found)
+    return Letters(pipeline.pipeline_id, rows, discarded=not dry_run and bool(rows))
+
+
+def _waiting(
+    catalog: Catalog, pipeline: PipelineConfig, tables: Sequence[str] | None, choice: Choice
+) -> list[Letter]:
+    known = DeadLetters(catalog, pipeline)
+    found: list[Letter] = []
+    for name in pipeline.source.tables if tables is None else tables:
+        target = pipeline.target(TableId.parse(name))
+        waiting = known.waiting(target.source, load(catalog, target.identifier))
+        found += [letter for letter in waiting if choice.matches(letter)]
+    return found
+
+
+def _row(letter: Letter) -> LetterRow:
+    return LetterRow(
+        table=letter.table,
+        event_id=letter.event_id,
+        role=letter.role.value,
+        op=letter.op,
+        key=letter.key,
+        position=str(letter.position),
+        code=letter.code,
+        message=letter.message,
+        first_seen=letter.first_seen,
+        last_seen=letter.last_seen,
+        attempts=letter.attempts,
+    )
+
+
+def _by_name(names: Sequence[str], values: Iterable[Any] | None) -> dict[str, str | None] | None:
+    return None if values is None else dict(zip(names, values, strict=True))
