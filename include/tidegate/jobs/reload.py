@@ -65,7 +65,8 @@ def run_reload(
     ) -> TableVerdict:
         if not dry_run or found.equal:
             return verdict
-        return replace(verdict, status="planned", reason=f"{found.count} keys would be read again")
+        reason = verdict.reason or f"{found.count} keys would be read again"
+        return replace(verdict, status="planned", reason=reason)
 
     job = Comparer(spark, pipeline, platform, run, progress)
     task = Task("reload", select, settle, repair=not dry_run)

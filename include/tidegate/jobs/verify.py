@@ -90,7 +90,7 @@ class _Proving:
         self._new.append(Proof(target.source, self._run, snapshot, coverage))
         reason = verdict.reason
         if self._planning and not found.equal:
-            reason = f"{found.count} keys would be read again"
+            reason = reason or f"{found.count} keys would be read again"
         oldest = coverage.oldest
         return replace(
             verdict,
