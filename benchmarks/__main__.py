@@ -17,6 +17,7 @@ FULL: Final[dict[str, tuple[str, list[int], list[str]]]] = {
     "sweep": ("sweep", [5_000_000], []),
     "capture-rich": ("capture", [300_000], ["rich"]),
     "sweep-rich": ("sweep", [1_000_000], ["rich"]),
+    "verify": ("verify", [5_000_000], []),
     "growth": ("growth", [1_000_000, 10_000_000], []),
     "idle": ("idle", [500_000, 5_000_000], []),
 }

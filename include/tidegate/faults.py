@@ -36,6 +36,11 @@ POINTS: Final[frozenset[str]] = frozenset(
         "sweep.after_audit",
         "sweep.after_publish",
         "sweep.after_open",
+        # repair: branch → rows out → rows in → publish
+        "repair.after_branch",
+        "repair.after_delete",
+        "repair.after_rows",
+        "repair.after_publish",
         # maintenance: compact → stamp → expire → orphans; change log retention
         "maintain.after_compact",
         "maintain.after_stamp",

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from airflow.dag_processing.dagbag import DagBag
-from airflow.sdk import DAG
+from airflow.sdk import DAG, CronDataIntervalTimetable
 
-from tests.dags.conftest import PROJECT, PipelineFile
+from tests.dags.conftest import PROJECT, Airflow, PipelineFile
 from tidegate.airflow.dags.changes import ACTIVE_RUNS
 from tidegate.airflow.dags.redrive import redrive_arguments
+from tidegate.airflow.dags.reload import reload_arguments
 from tidegate.airflow.dags.sweep import sweep_arguments
+from tidegate.airflow.dags.verify import verify_arguments
 from tidegate.airflow.factory import build_dags, raise_problems
 from tidegate.errors import ConfigError
 
 KINDS = ("changes", "maintenance", "redrive", "sweep", "verify")
+RELOAD = """
+sinks:
+  - sink_id: lake
+    sink_type: iceberg
+    iceberg: {tables: {public.orders: {reload: {time_column: placed_at}}}}
+"""
 
 
 @pytest.fixture
@@ -76,6 +87,69 @@ def test_the_sweep_form_can_ask_for_what_is_lost(dags: dict[str, DAG]) -> None:
     assert sweep_arguments(params) == ["--tables", "public.customers", "public.orders"]
     lost = sweep_arguments({**params, "lost_only": True, "dry_run": True})
     assert lost == ["--lost-only", "--dry-run"]
+
+
+def test_a_scheduled_verification_takes_the_files_sample(
+    pipelines: Path, pipeline_file: PipelineFile
+) -> None:
+    pipeline_file("shop", rest="verify: {sample: 5%}\n")
+    params = build_dags(pipelines)["shop__verify"].params.dump()
+    assert verify_arguments(params) == [
+        *("--tables", "public.customers", "public.orders"),
+        "--sample=5%",
+    ]
+    assert verify_arguments({**params, "repair": True, "dry_run": True})[-2:] == [
+        "--repair",
+        "--dry-run",
+    ]
+
+
+def test_reload_exists_where_a_table_has_a_time_column_and_can_be_backfilled(
+    pipelines: Path, pipeline_file: PipelineFile
+) -> None:
+    pipeline_file("shop", rest=RELOAD)
+    dag = build_dags(pipelines)["shop__reload"]
+    assert dag.params["tables"] == ["public.orders"]
+    assert isinstance(dag.timetable, CronDataIntervalTimetable)
+    assert dag.timetable.expression == "0 0 * * *"
+    task = dag.get_task("reload")
+    day = {
+        "data_interval_start": datetime(2026, 3, 1, tzinfo=UTC),
+        "data_interval_end": datetime(2026, 3, 2, tzinfo=UTC),
+    }
+    assert task.render_template(task.options, day) == (
+        "--from=2026-03-01T00:00:00+00:00",
+        "--to=2026-03-02T00:00:00+00:00",
+    )
+    assert reload_arguments(dag.params.dump()) == ["--tables", "public.orders"]
+
+
+def test_airflow_backfills_reload_over_a_range_of_days(
+    airflow: Airflow, pipelines: Path, pipeline_file: PipelineFile
+) -> None:
+    pipeline_file("shop", rest=RELOAD)
+    environment = {
+        **airflow.environment,
+        "AIRFLOW__CORE__DAGS_FOLDER": str(PROJECT / "dags"),
+        "TIDEGATE_PIPELINES_DIR": str(pipelines),
+    }
+
+    def call(*words: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "airflow", *words],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=environment,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    call("dags", "reserialize")
+    days = ("--from-date", "2026-03-01", "--to-date", "2026-03-03")
+    planned = call("backfill", "create", "--dag-id", "shop__reload", *days, "--dry-run")
+    for day in ("2026-03-01", "2026-03-02", "2026-03-03"):
+        assert f"{day}T00:00:00" in planned.replace(f"{day} 00:00:00", f"{day}T00:00:00"), planned
 
 
 def test_secrets_need_not_exist_at_parse_time(dags: dict[str, DAG]) -> None:

@@ -120,6 +120,7 @@ def test_first_load_changes_a_held_table_and_verification(
     run = shop.run(f"{name}__verify")
     assert run.state == "success", run.output
     assert "public.orders: equal" in run.output
+    assert "verified through" in run.output and "coverage 100.0" in run.output
     assert "public.customers: equal" in run.output
 
     stored = shop.everything_stored()

@@ -21,6 +21,7 @@ STATE_STYLES: Final = {
     "planned": "cyan",
     "equal": "green",
     "different": "bold red",
+    "repaired": "green",
     "skipped": "yellow",
     "unchanged": "dim",
     "waiting": "yellow",

@@ -21,6 +21,7 @@ from tidegate.cli.commands import (
     guard,
     lakehouse,
     recover,
+    reload,
     run,
     setup,
     watch,
@@ -37,6 +38,7 @@ app = typer.Typer(
 )
 setup.register(app)
 work.register(app)
+reload.register(app)
 run.register(app)
 watch.register(app)
 audit.register(app)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.text import Text
 
-from tidegate.cli import figures, render_guard
+from tidegate.cli import figures, proofs, render_guard
 from tidegate.jobs.lines import reason
 from tidegate.jobs.result import plain
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from tidegate.control.gates import Gates
     from tidegate.control.records import PipelineLag, PipelineStatus, QueryResult
     from tidegate.control.validation import PipelineReport
-    from tidegate.jobs.verify import VerifyResult
 
 FAILED = frozenset({"failed"})
 
@@ -51,27 +50,6 @@ def tables(console: Console, result: Any) -> None:
     data = _plain_mapping(result)
     sections = {name: part for name, part in data.items() if isinstance(part, Mapping)}
     _mapping(console, _without_noughts(sections), "")
-
-
-def verdicts(console: Console, result: VerifyResult) -> None:
-    """Source against lake, and where they differ."""
-    grid = figures.grid(
-        "table", "source rows", "lake rows", "missing", "extra", "different", "verdict", "reason"
-    )
-    for table in result.tables:
-        numbers = (table.source_rows, table.lake_rows, table.missing, table.extra, table.different)
-        grid.add_row(
-            table.table,
-            *(figures.cell(number) for number in numbers),
-            figures.styled(table.status),
-            Text(str(table.error or table.reason or "")),
-        )
-    console.print(grid)
-    for table in result.tables:
-        for difference in table.first:
-            console.print(Text(f"  {table.table}: {difference}", "red"))
-    if result.position is not None:
-        console.print(Text(f"at position {result.position}", "dim"))
 
 
 def validation(console: Console, report: PipelineReport) -> None:
@@ -136,6 +114,8 @@ def status(console: Console, result: PipelineStatus) -> None:
             columns = ", ".join(f"{name} ({count})" for name, count in table.adjusted.items())
             told = f"{table.table}: values that a policy changed: {columns}"
             console.print(Text(told, "yellow"))
+        if table.verified_through is not None:
+            console.print(proofs.line(table.table, table.verified_through), soft_wrap=True)
     render_guard.notable(console, result.guard)
 
 

@@ -19,6 +19,7 @@ from tidegate.config.sinks import (
     WriteMode,
 )
 from tidegate.config.source import SourceConfig
+from tidegate.config.verify import VerifyConfig
 from tidegate.names import TableId, check_pipeline_id, control_namespace, lake_table
 
 CHANGES_SCHEDULE: Final = "*/5 * * * *"
@@ -27,6 +28,8 @@ MAINTENANCE_SCHEDULE: Final = "@hourly"
 """As often as the shortest upkeep interval; a run in which nothing is due ends at once."""
 VERIFY_SCHEDULE: Final = "@daily"
 """A comparison reads every row of the source."""
+RELOAD_SCHEDULE: Final = "@daily"
+"""A run reads the rows of the day before again."""
 
 _SCHEDULE = re.compile(
     r"@(once|continuous|hourly|daily|weekly|monthly|quarterly|yearly)|\S+( \S+){4}"
@@ -48,6 +51,11 @@ class Schedules(Section):
     changes: Schedule = Field(CHANGES_SCHEDULE, description="Capture and apply.")
     maintenance: Schedule = Field(MAINTENANCE_SCHEDULE, description="Upkeep that is due.")
     verify: Schedule = Field(VERIFY_SCHEDULE, description="Source against lake.")
+    reload: Schedule = Field(
+        RELOAD_SCHEDULE,
+        description="Rows of an interval again, where a table has reload.time_column; periodic, or"
+        " backfills are refused.",
+    )
 
 
 class PipelineConfig(Section):
@@ -64,6 +72,7 @@ class PipelineConfig(Section):
         (), description="Where changes go; without an iceberg entry the lake's defaults apply."
     )
     schedules: Schedules = Field(Schedules(), description="When the generated Dags run.")
+    verify: VerifyConfig = Field(VerifyConfig(), description="How much verification compares.")
     tags: tuple[str, ...] = Field((), description="Extra tags of the generated Dags.")
     owner: str = Field("tidegate", description="Owner of the generated Dags.")
 

@@ -162,6 +162,14 @@ class ColumnOptions(Section):
     )
 
 
+class ReloadOptions(Section):
+    """Which rows belong to a day, for `<pipeline>__reload` and `tidegate reload`."""
+
+    time_column: str = Field(
+        description="A date or timestamp column; rows are read again by the interval it lies in."
+    )
+
+
 class TableOptions(Section):
     """What one table overrides. Unset keys take the sink's value."""
 
@@ -185,6 +193,9 @@ class TableOptions(Section):
     )
     maintenance: MaintenanceConfig | None = Field(
         None, description="Upkeep of this table; replaces the sink's section as a whole."
+    )
+    reload: ReloadOptions | None = Field(
+        None, description="Makes the table part of the pipeline's reload Dag."
     )
 
 

@@ -15,6 +15,7 @@ from typing import Any, Final, Literal, Protocol
 
 import pyarrow as pa
 
+from tidegate.connectors.selecting import Selecting
 from tidegate.connectors.source_status import SourceStatus
 from tidegate.envelope.position import Position
 from tidegate.names import TableId
@@ -255,7 +256,7 @@ class Survey:
     """Of the integer key columns: the audit compares them."""
 
 
-class Cut(Protocol):
+class Cut(Selecting, Protocol):
     """The tables as they were at one position, for as long as the context is open.
 
     Exact: a transaction is visible at the cut if and only if its changes lie at or before

@@ -32,6 +32,21 @@ class GateStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class VerifiedThrough:
+    """What is proven of one table."""
+
+    position: str | None  # every covered key was found equal here or later; None: nothing is proven
+    at: datetime | None
+    coverage: float  # percent of the keys
+    runs: int  # verifications the coverage is made of
+    last_position: str | None
+    last_at: datetime | None
+    snapshot_id: int | None  # the proof stands while this is an ancestor of main
+    differs: bool = False  # the last comparison of some keys found differences
+    withdrawn: str | None = None  # why a newer proof no longer counts
+
+
+@dataclass(frozen=True, slots=True)
 class TableStatus:
     """One table: its gate, where it stands, how far behind, what happened last."""
 
@@ -51,6 +66,7 @@ class TableStatus:
     last_sweep: dict[str, Any] | None
     adjusted: dict[str, int] = field(default_factory=dict)
     """Values that a policy changed, by column: by the last sweep and what was applied since."""
+    verified_through: VerifiedThrough | None = None  # None: never verified
     dead_letters: int = 0
     """Changes that could not be applied, and those that wait behind them."""
 

@@ -17,6 +17,7 @@ from tidegate.control import dead_letters
 from tidegate.control.gates import gate_status
 from tidegate.control.guard import assess
 from tidegate.control.lakehouse import row_count
+from tidegate.control.proofs import verified_through
 from tidegate.control.records import (
     PipelineLag,
     PipelineStatus,
@@ -48,11 +49,13 @@ def status(
     gates = Gate(catalog, pipeline, platform.gate).states(pipeline.source.tables)
     reports = Reports(catalog, pipeline).recent(limit=_REPORTS_READ)
     last, adjusted = _last_reports(reports), _adjusted(reports)
+    proven = verified_through(catalog, pipeline)
     letters = dead_letters.counts(catalog, pipeline)
     tables = tuple(
         replace(
             _table(catalog, target, gates[target.source], times, last),
             adjusted=dict(adjusted.get(target.source, {})),
+            verified_through=proven.get(target.source),
             dead_letters=letters[target.source],
         )
         for target in pipeline.targets

@@ -28,6 +28,7 @@ PUBLIC_TEXT: Final = frozenset(
         "through",
         "to_position",
         "until",
+        "verified_through",
     }
 )
 PUBLIC_COUNTS: Final = frozenset({"adjusted", "compacted", "trimmed", "work"})

@@ -28,6 +28,7 @@ from tidegate.lake.audit_trail import Action, AuditTrail, Noting
 from tidegate.lake.catalog import load, open_catalog
 from tidegate.lake.dead_letters import DeadLetters
 from tidegate.lake.gate import Gate
+from tidegate.lake.proofs import Proofs
 from tidegate.lake.reports import Reports
 from tidegate.lake.upkeep import UpkeepPlan
 from tidegate.names import TableId
@@ -203,6 +204,6 @@ class _Maintain:
             # Before snapshots expire: which of them parked or resolved letters (lake.dead_letters).
             self.letters.settle(target.source, self.catalog.load_table(target.identifier), self.run)
             keeper = TableKeeper(self.spark, self.catalog, target, self.platform.sweep, lease)
-            work = keeper.keep(plan)
+            work = keeper.keep(plan, before_expiry=Proofs(self.catalog, self.pipeline).carry)
         log.event(_LOG, "maintained", table=target.source, step=", ".join(plan.due))
         return replace(result, status="maintained", done=plan.due, work=work)

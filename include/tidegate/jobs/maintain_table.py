@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -63,13 +64,18 @@ class TableKeeper:
         oldest = (time.time() - sweep.branch_max_age_seconds) * 1000
         return tuple(name for name, at in sweep_branches(table).items() if at < oldest)
 
-    def keep(self, plan: UpkeepPlan) -> TableWork:
-        """Do what ``plan`` says; the position is the same afterwards (I1)."""
+    def keep(self, plan: UpkeepPlan, before_expiry: Callable[[str, Table], None]) -> TableWork:
+        """Do what ``plan`` says; the position is the same afterwards (I1).
+
+        ``before_expiry`` saves what names snapshots that are about to go.
+        """
         before = positions.applied(self._table())
         dropped = self._drop_branches()
         compacted, deletes, manifests = self._rewrite(plan)
         self._stamp(before)
         faults.point("maintain.after_stamp")
+        if plan.expire:
+            before_expiry(self._target.source, self._table())
         expired = self._expire() if plan.expire else 0
         orphans = self._orphans() if plan.remove_orphans else 0
         after = positions.applied(self._table())

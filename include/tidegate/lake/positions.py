@@ -70,7 +70,7 @@ def state(table: Table, ref: str = MAIN_BRANCH) -> Applied | None:
         position = stamp(snapshot)
         if position is not None:
             return Applied(position, snapshot.snapshot_id, tuple(foreign))
-        if _is_foreign(snapshot):
+        if is_foreign(snapshot):
             foreign.append(snapshot.snapshot_id)
         if _had_ancestors(table.metadata, snapshot):
             raise _lost(table, ref)
@@ -122,7 +122,7 @@ def _info(metadata: TableMetadata, snapshot: Snapshot, on_main: bool) -> Snapsho
         run=facts.get(RUN_PROPERTY),
         summary=facts,
         stamped=own is not None,
-        foreign=own is None and _is_foreign(snapshot),
+        foreign=own is None and is_foreign(snapshot),
         on_main=on_main,
     )
 
@@ -145,7 +145,8 @@ def _operation(snapshot: Snapshot) -> Operation:
     return Operation.APPEND if snapshot.summary is None else snapshot.summary.operation
 
 
-def _is_foreign(snapshot: Snapshot) -> bool:
+def is_foreign(snapshot: Snapshot) -> bool:
+    """Whether rows changed here and no step of ours says so."""
     # Spark's metadata-only DELETE drops snapshot properties, so a step of ours may look foreign
     # until the stamp that follows it; only what no later stamp covers is reported.
     return _operation(snapshot) in _CHANGES_ROWS and STEP_PROPERTY not in summary(snapshot)
@@ -160,7 +161,7 @@ def _had_ancestors(metadata: TableMetadata, snapshot: Snapshot) -> bool:
     # snapshot, and someone else's write is the first only with the first sequence number.
     if _operation(snapshot) is Operation.REPLACE:
         return True
-    return _is_foreign(snapshot) and (snapshot.sequence_number or 0) > 1
+    return is_foreign(snapshot) and (snapshot.sequence_number or 0) > 1
 
 
 def _lost(table: Table, ref: str) -> FatalError:

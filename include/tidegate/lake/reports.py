@@ -19,7 +19,17 @@ from tidegate.lake.ledger import Ledger
 TABLE_NAME: Final = "reports"
 REPORT_VERSION: Final = 1
 KINDS: Final = frozenset(
-    {"capture", "apply", "sweep", "maintain", "verify", "rollback", "deploy", "redrive"}
+    {
+        "capture",
+        "apply",
+        "sweep",
+        "maintain",
+        "verify",
+        "reload",
+        "rollback",
+        "deploy",
+        "redrive",
+    }
 )
 KEPT: Final = 2000
 """Newest reports that a fold keeps: about a week of a five-minute schedule."""

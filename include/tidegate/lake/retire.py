@@ -2,8 +2,8 @@
 
 Lake tables are the user's data: they stay unless ``purge`` says otherwise, and so does the audit
 trail, which would otherwise go with the entry that says who retired the pipeline. What Tidegate
-made for itself (change log, gate journal, schema history, reports, dead letters) goes with the
-pipeline.
+made for itself (change log, gate journal, schema history, reports, proofs, dead letters) goes with
+the pipeline.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from tidegate.lake.dead_letters import DeadLetters
 from tidegate.lake.gate import Gate, GateState
 from tidegate.lake.gate_journal import GateJournal
 from tidegate.lake.ledger import drop
+from tidegate.lake.proofs import Proofs
 from tidegate.lake.reports import Reports
 from tidegate.lake.schema_history import SchemaHistory
 
@@ -96,6 +97,7 @@ def _control(catalog: Catalog, pipeline: PipelineConfig) -> list[tuple[str, str]
         ChangeLog(catalog, pipeline).identifier,
         SchemaHistory(catalog, pipeline).identifier,
         Reports(catalog, pipeline).identifier,
+        Proofs(catalog, pipeline).identifier,
         DeadLetters(catalog, pipeline).identifier,
         GateJournal(catalog, pipeline).identifier,
     ]

@@ -40,6 +40,7 @@ KEYS: Final[frozenset[str]] = frozenset(
         "attempt",
         "wait_seconds",
         "code",
+        "coverage",
         "hint",
         "reason",
         "actor",

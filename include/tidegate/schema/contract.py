@@ -29,6 +29,7 @@ def contracted(schema: TableSchema, target: LakeTarget) -> TableSchema:
 
 def objections(schema: TableSchema, target: LakeTarget) -> Iterator[str]:
     """What is wrong with the overrides of ``target``, in words."""
+    yield from _reload_objections(schema, target)
     for name, options in target.options.columns.items():
         column = schema.column(name)
         if column is None:
@@ -48,6 +49,17 @@ def objections(schema: TableSchema, target: LakeTarget) -> Iterator[str]:
             f"columns.{name}: policy {options.policy} means nothing for {found.type}"
             + ("; NaN has no nearest number" if inner.kind is Kind.DECIMAL else "")
         )
+
+
+def _reload_objections(schema: TableSchema, target: LakeTarget) -> Iterator[str]:
+    if target.options.reload is None:
+        return
+    name = target.options.reload.time_column
+    column = schema.column(name)
+    if column is None:
+        yield f"reload.time_column: {schema.table} has no column {name}"
+    elif column.type.kind not in _DATETIMES:
+        yield f"reload.time_column: {name} ({column.source_type}) is neither date nor timestamp"
 
 
 def _column(column: Column, target: LakeTarget) -> Column:

@@ -24,6 +24,7 @@ from tidegate.names import (
     POSITION_PROPERTY,
     RUN_PROPERTY,
     STEP_PROPERTY,
+    STEP_SWEEP,
     sweep_branch,
 )
 
@@ -31,7 +32,6 @@ CUT_PROPERTY: Final = "tidegate.cut"
 SCHEMA_PROPERTY: Final = "tidegate.schema_id"
 PLAN_PROPERTY: Final = "tidegate.plan"  # of a sweep's first commit: every chunk
 STEP_CHUNK: Final = "chunk"
-STEP_SWEEP: Final = "sweep"
 BRANCH_PREFIX: Final = sweep_branch("")
 
 

@@ -7,24 +7,26 @@ by key and column, never by value (I9).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import reduce
 from typing import Final
 
 from pyspark.sql import Column as SparkColumn
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import DataFrame, Row, Window
 from pyspark.sql import functions as F
 
 from tidegate.names import quote_spark
 from tidegate.schema.table import TableSchema
 from tidegate.spark.audit import column as named
 from tidegate.spark.digest import digest_sum, key_digest, row_digest
+from tidegate.spark.keyspace import bucket
 
-BUCKETS: Final = 1024
-"""Buckets of keys: enough to narrow a few differences down, few enough to compare in Python."""
+GROUPS: Final = 1024
+"""Groups of keys: enough to narrow a few differences down, few enough to compare in Python."""
 MISSING: Final = "missing"  # in the source only
 EXTRA: Final = "extra"  # in the lake only
 DIFFERENT: Final = "different"
+_KIND, _COLUMNS, _NTH = "_cdc_kind", "_cdc_columns", "_cdc_nth"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +47,23 @@ class Comparison:
     missing: int = 0
     extra: int = 0
     different: int = 0
-    first: tuple[Difference, ...] = field(default=())
+    first: tuple[Difference, ...] = ()
+    buckets: frozenset[int] = frozenset()
+    """Buckets of keys (``schema.keyspace``) in which something differs."""
+    keys: DataFrame | None = None
+    """Every differing key once, cached until :meth:`release`; None if there is none."""
+
+    @property
+    def count(self) -> int:
+        return self.missing + self.extra + self.different
 
     @property
     def equal(self) -> bool:
-        return not (self.missing or self.extra or self.different)
+        return not self.count
+
+    def release(self) -> None:
+        if self.keys is not None:
+            self.keys.unpersist()
 
 
 def compare(
@@ -57,20 +71,22 @@ def compare(
 ) -> Comparison:
     """Compare rows of ``source()`` with ``lake``; at most ``limit`` differences are named.
 
-    ``source`` is called again, at the same cut, if there is something to look at more closely.
+    Both have the lake's types. ``source`` is called again, at the same cut, if there is something
+    to look at more closely.
     """
     ours = _digests(lake, schema)
-    theirs = _digests(_as_lake(source(), lake, schema), schema)
+    theirs = _digests(source(), schema)
     suspects = [bucket for bucket in {*ours, *theirs} if ours.get(bucket) != theirs.get(bucket)]
     source_rows = sum(count for count, _ in theirs.values())
     lake_rows = sum(count for count, _ in ours.values())
     if not suspects:
         return Comparison(source_rows, lake_rows)
-    pairs = _differing(_as_lake(source(), lake, schema), lake, schema, suspects).persist()
+    pairs = _differing(source(), lake, schema, suspects).persist()
     try:
-        counts = {row.kind: row["count"] for row in pairs.groupBy("kind").count().collect()}
-        keys = [F.col(f"k{i}") for i in range(len(schema.key_columns))]
-        first = pairs.orderBy(*keys).limit(limit).collect()
+        counts = {row[_KIND]: row["count"] for row in pairs.groupBy(_KIND).count().collect()}
+        first = pairs.orderBy(*(named(c.name) for c in schema.key_columns)).limit(limit).collect()
+        keys = pairs.select(*(named(c.name) for c in schema.key_columns)).distinct().persist()
+        places = keys.select(bucket(schema).alias("bucket")).distinct().collect()
     finally:
         pairs.unpersist()
     return Comparison(
@@ -80,22 +96,18 @@ def compare(
         counts.get(EXTRA, 0),
         counts.get(DIFFERENT, 0),
         tuple(_difference(row, schema) for row in first),
+        frozenset(row.bucket for row in places),
+        keys,
     )
 
 
-def _as_lake(source: DataFrame, lake: DataFrame, schema: TableSchema) -> DataFrame:
-    """Source rows in the lake table's own types, which may be wider."""
-    types = {field.name: field.dataType for field in lake.schema.fields}
-    return source.select(*(named(c.name).cast(types[c.name]).alias(c.name) for c in schema.columns))
-
-
-def _bucket(schema: TableSchema) -> SparkColumn:
-    return F.pmod(key_digest(schema.key_columns), F.lit(BUCKETS)).cast("int")
+def _group(schema: TableSchema) -> SparkColumn:
+    return F.pmod(key_digest(schema.key_columns), F.lit(GROUPS)).cast("int")
 
 
 def _digests(frame: DataFrame, schema: TableSchema) -> dict[int, tuple[int, int]]:
     rows = (
-        frame.groupBy(_bucket(schema).alias("bucket"))
+        frame.groupBy(_group(schema).alias("bucket"))
         .agg(
             F.count(F.lit(1)).alias("rows"),
             digest_sum(row_digest(schema.columns)).alias("digest"),
@@ -109,33 +121,36 @@ def _differing(
     source: DataFrame, lake: DataFrame, schema: TableSchema, buckets: Sequence[int]
 ) -> DataFrame:
     """Keys of ``buckets`` that are on one side only or have other values."""
-    wanted = _bucket(schema).isin(list(buckets))
+    wanted = _group(schema).isin(list(buckets))
     columns = [named(c.name) for c in schema.columns]
-    theirs = source.where(wanted).select(*columns).withColumn("here", F.lit(True)).alias("s")
-    ours = lake.where(wanted).select(*columns).withColumn("here", F.lit(True)).alias("l")
+    theirs = source.where(wanted).select(*columns).withColumn(_NTH, F.lit(1)).alias("s")
+    # A key that the lake has twice is one row too many: only its first one has a partner.
+    copies = Window.partitionBy(*(named(c.name) for c in schema.key_columns)).orderBy(F.lit(1))
+    nth = F.row_number().over(copies)
+    ours = lake.where(wanted).select(*columns).withColumn(_NTH, nth).alias("l")
     on = reduce(SparkColumn.__and__, [_same(c.name) for c in schema.key_columns])
+    on = on & (F.col(f"l.{_NTH}") == F.col(f"s.{_NTH}"))
     changed = [F.when(~_same(c.name), F.lit(c.name)) for c in schema.columns if c.key is None] or [
         F.lit(None).cast("string")
     ]
     kind = (
-        F.when(F.col("l.here").isNull(), MISSING)
-        .when(F.col("s.here").isNull(), EXTRA)
+        F.when(F.col(f"l.{_NTH}").isNull(), MISSING)
+        .when(F.col(f"s.{_NTH}").isNull(), EXTRA)
         .otherwise(DIFFERENT)
     )
     keys = [
-        F.coalesce(_side("s", c.name), _side("l", c.name)).alias(f"k{i}")
-        for i, c in enumerate(schema.key_columns)
+        F.coalesce(_side("s", c.name), _side("l", c.name)).alias(c.name) for c in schema.key_columns
     ]
     pairs = theirs.join(ours, on, "full_outer").select(
-        *keys, kind.alias("kind"), F.array_compact(F.array(*changed)).alias("columns")
+        *keys, kind.alias(_KIND), F.array_compact(F.array(*changed)).alias(_COLUMNS)
     )
-    return pairs.where((F.col("kind") != DIFFERENT) | (F.size("columns") > 0))
+    return pairs.where((F.col(_KIND) != DIFFERENT) | (F.size(_COLUMNS) > 0))
 
 
 def _difference(row: Row, schema: TableSchema) -> Difference:
-    key = {c.name: str(row[f"k{i}"]) for i, c in enumerate(schema.key_columns)}
-    columns = tuple(row.columns) if row.kind == DIFFERENT else ()
-    return Difference(row.kind, key, columns)
+    key = {c.name: str(row[c.name]) for c in schema.key_columns}
+    columns = tuple(row[_COLUMNS]) if row[_KIND] == DIFFERENT else ()
+    return Difference(row[_KIND], key, columns)
 
 
 def _side(alias: str, name: str) -> SparkColumn:

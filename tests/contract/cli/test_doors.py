@@ -22,6 +22,7 @@ VERBS = [
     ["sweep"],
     ["maintain"],
     ["verify"],
+    ["reload", "--from", "2026-03-01", "--to", "2026-03-02"],
     ["run"],
     ["status"],
     ["lag"],

@@ -73,8 +73,13 @@ def test_from_nothing_to_a_verified_table_and_back(
     again = cli.run("gate", "open", "--table", "orders", "--abandon")
     assert again.returncode == 0 and "dropping" not in again.stderr, "nothing is left"
 
-    verified = cli.result("verify")
+    verified = cli.result("verify", "--sample", "50%")
     assert {table["status"] for table in verified["tables"]} == {"equal"}
+    shown = cli.result("status")["tables"]
+    assert {table["verified_through"]["coverage"] for table in shown} == {50.0}
+    assert {table["verified_through"]["position"] for table in shown} == {verified["position"]}
+    said = cli.run("status").stdout
+    assert "public.orders: verified through" in said and "50 % of the keys" in said
     assert lake_rows(cli) == source_db.rows("SELECT id, note FROM orders ORDER BY id")
 
     told = cli.result("audit")["entries"]

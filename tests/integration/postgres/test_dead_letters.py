@@ -56,6 +56,10 @@ def test_a_sweep_supersedes_letters_with_its_snapshot_and_not_before(
     made.gate.open([TABLE], "a try", "test")
     source_db.sql("UPDATE items SET due = '2021-07-07' WHERE id = 7")
     assert catch_up(made).parked == 1
+    # Nor is it mended by key: the letters would change it again.
+    (kept,) = run_verify(made.spark, made.pipeline, made.platform, repair=True).tables
+    assert (kept.status, kept.different) == ("different", 1)
+    assert kept.error is not None and kept.error.code == "repair.dead_letters"
     fault("sweep.after_audit")
     with pytest.raises(faults.Fault):
         made.sweep(TABLE)

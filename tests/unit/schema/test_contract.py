@@ -149,3 +149,12 @@ def test_objections_name_every_wrong_override() -> None:
     assert "means nothing for string" in told[1]
     assert "no nearest number" in told[2]
     assert "cannot become double" in told[3]
+
+
+@pytest.mark.parametrize(
+    ("name", "says"), [("d", None), ("k", None), ("n", "neither"), ("ds", "neither"), ("x", "no")]
+)
+def test_rows_belong_to_an_interval_by_a_date_or_timestamp(name: str, says: str | None) -> None:
+    wrong = list(objections(SCHEMA, target(reload={"time_column": name})))
+    assert [says in line for line in wrong if says] == ([True] if says else [])
+    assert bool(wrong) == bool(says)

@@ -6,7 +6,7 @@ import datetime
 from dataclasses import dataclass
 from typing import Any, Final
 
-from airflow.sdk import DAG
+from airflow.sdk import DAG, Param
 
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
@@ -32,8 +32,11 @@ class Setting:
     def dag_id(self, kind: str) -> str:
         return f"{self.pipeline.pipeline_id}__{kind}"
 
-    def dag(self, kind: str, *, schedule: str | None, does: str, **options: Any) -> DAG:
-        """A Dag with the pipeline's owner, tags, retries and documentation."""
+    def dag(self, kind: str, *, schedule: Any, does: str, **options: Any) -> DAG:
+        """A Dag with the pipeline's owner, tags, retries and documentation.
+
+        ``schedule`` is a cron expression, a timetable, or None.
+        """
         retry = self.platform.retry
         return DAG(
             self.dag_id(kind),
@@ -70,3 +73,17 @@ class Setting:
             f"| source table | lake table | mode |\n|---|---|---|\n{rows}\n\n"
             f"Made from `{self.pipeline_file}`. Edit that file, not this Dag.\n"
         )
+
+
+def tables_param(tables: list[str], description: str) -> Param:
+    """A multi-select of a pipeline's tables."""
+    return Param(
+        tables,
+        type="array",
+        title="Tables",
+        description=description,
+        items={"type": "string", "enum": tables},
+        examples=tables,  # what makes the form a multi-select
+        minItems=1,
+        uniqueItems=True,
+    )

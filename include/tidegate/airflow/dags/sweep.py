@@ -8,7 +8,7 @@ from typing import Any
 from airflow.sdk import DAG, Param
 
 from tidegate.airflow.dags.report import report
-from tidegate.airflow.dags.setting import Setting
+from tidegate.airflow.dags.setting import Setting, tables_param
 from tidegate.airflow.operators.job import lake_alias
 from tidegate.airflow.operators.spark import TidegateSparkOperator
 from tidegate.airflow.outcome import OnHeld
@@ -29,15 +29,8 @@ def sweep_arguments(params: Mapping[str, Any]) -> list[str]:
 def sweep_params(tables: list[str]) -> dict[str, Param]:
     """The form."""
     return {
-        "tables": Param(
-            tables,
-            type="array",
-            title="Tables",
-            description="What is re-read. The increments of these tables wait meanwhile.",
-            items={"type": "string", "enum": tables},
-            examples=tables,  # what makes the form a multi-select
-            minItems=1,
-            uniqueItems=True,
+        "tables": tables_param(
+            tables, "What is re-read. The increments of these tables wait meanwhile."
         ),
         "lost_only": Param(
             False,

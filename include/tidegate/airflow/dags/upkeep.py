@@ -1,4 +1,4 @@
-"""``<pipeline>__maintenance`` and ``<pipeline>__verify``."""
+"""``<pipeline>__maintenance``: what upkeep is due."""
 
 from __future__ import annotations
 
@@ -19,17 +19,4 @@ def maintenance(setting: Setting) -> DAG:
     ) as dag:
         maintain = TidegateSparkOperator(task_id="maintain", job="maintain_tables", **setting.files)
         report(maintain.output)
-    return dag
-
-
-def verify(setting: Setting) -> DAG:
-    """Source against lake at one position; a table that differs is a red ``report``."""
-    with setting.dag(
-        "verify",
-        schedule=setting.pipeline.schedules.verify,
-        does="Compares source and lake, table by table, at one stated position.",
-        max_active_runs=1,
-    ) as dag:
-        compare = TidegateSparkOperator(task_id="verify", job="verify_tables", **setting.files)
-        report(compare.output)
     return dag

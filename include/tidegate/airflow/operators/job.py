@@ -13,7 +13,7 @@ from tidegate.config.pipeline import PipelineConfig
 from tidegate.names import CATALOG, TableId
 from tidegate.observability.caller import LONGEST, Caller, Surface
 
-CHANGED_STATES = ("applied", "swept", "opened")
+CHANGED_STATES = ("applied", "swept", "opened", "repaired")
 
 
 def run_name(context: Context) -> str:

@@ -31,7 +31,8 @@ class TidegateSparkOperator(SparkSubmitOperator):
     :param pipeline_file: the pipeline's YAML.
     :param platform_file: the platform's YAML; None for the defaults.
     :param tables: source tables (templated); None for all of the pipeline.
-    :param arguments: further arguments of the job, made from the run's params in ``execute()``.
+    :param options: further arguments of the job (templated); empty ones are left out.
+    :param arguments: more of them, made from the run's params in ``execute()``.
     :param on_held: what to do when a gate or lease holds the work back.
     :param strict: fail the task if a table failed; otherwise read ``tables`` of the result.
     :param jobs_dir: where ``spark_jobs/`` is; by default beside ``include/``.
@@ -42,7 +43,7 @@ class TidegateSparkOperator(SparkSubmitOperator):
     provider's template fields (conf, application_args, env_vars) stay empty (I9).
     """
 
-    template_fields: Sequence[str] = ("tables",)
+    template_fields: Sequence[str] = ("tables", "options")
     ui_color = "#e6f4f1"
 
     def __init__(
@@ -52,6 +53,7 @@ class TidegateSparkOperator(SparkSubmitOperator):
         pipeline_file: str,
         platform_file: str | None = None,
         tables: Sequence[str] | None = None,
+        options: Sequence[str] = (),
         arguments: Arguments | None = None,
         on_held: OnHeld = OnHeld.SKIP,
         strict: bool = False,
@@ -64,6 +66,7 @@ class TidegateSparkOperator(SparkSubmitOperator):
         self.pipeline_file = pipeline_file
         self.platform_file = platform_file
         self.tables = tables
+        self.options = options
         self.arguments = arguments
         self.on_held = on_held
         self.strict = strict
@@ -107,6 +110,7 @@ class TidegateSparkOperator(SparkSubmitOperator):
         arguments = files.arguments(self.pipeline_file, self.platform_file, run_name(context))
         if self.tables is not None:
             arguments += ["--tables", *self.tables]
+        arguments += filter(None, self.options)
         if self.arguments is not None:
             arguments += self.arguments(context["params"])
         return TidegateSparkHook(

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from tidegate.cli import render
+from tidegate.cli import proofs, render
 from tidegate.cli.invocation import actor, invocation, run_id
 from tidegate.cli.options import AsJson, Debug, DryRun, PipelineFile, PlatformFile, Reason, Tables
 from tidegate.cli.progress import ProgressView
@@ -149,18 +149,46 @@ def verify(
     pipeline: PipelineFile,
     platform_config: PlatformFile = None,
     table: Tables = None,
+    sample: Annotated[
+        str | None,
+        typer.Option(
+            "--sample",
+            metavar="PERCENT",
+            help="Only a share of the keys, as `5%`: those whose proof is the oldest, so that 20"
+            " runs of 5% cover everything. By default the pipeline's verify.sample.",
+            show_default=False,
+        ),
+    ] = None,
+    repair: Annotated[
+        bool,
+        typer.Option("--repair", help="Read the keys that differ again, through a branch."),
+    ] = False,
+    dry_run: DryRun = False,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Compare source and lake, row by row, at one stated position."""
+    """Compare source and lake, row by row, at one stated position; mend what differs if asked to.
+
+    A comparison changes nothing but brings the tables to that position; --dry-run says what
+    --repair would read again.
+    """
     with invocation("verify", pipeline, platform_config, as_json, debug) as call:
         tables = call.tables(table)
         from tidegate.cli.spark import spark
+        from tidegate.config.verify import share
 
+        wanted = share(sample) if sample is not None else call.pipeline.verify.share
         with ProgressView(call.output) as progress, spark(call, "verify") as session:
             from tidegate.jobs.verify import run_verify
 
             result = run_verify(
-                session, call.pipeline, call.platform, tables=tables, progress=progress
+                session,
+                call.pipeline,
+                call.platform,
+                tables=tables,
+                sample=wanted,
+                repair=repair,
+                dry_run=dry_run,
+                progress=progress,
             )
-        call.finish(result, render.verdicts, failed=not result.equal)
+        call.finish(result, proofs.verdicts, failed=not result.equal)

@@ -12,10 +12,11 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Final
 
+from tidegate.connectors.postgres import checksum, discover, large_values, plain, selection, types
 from tidegate.connectors.postgres import chunks as chunking
-from tidegate.connectors.postgres import discover, large_values, plain, types
 from tidegate.connectors.postgres.connection import (
     Connection,
     connect,
@@ -33,9 +34,12 @@ from tidegate.connectors.postgres.replication import (
 )
 from tidegate.connectors.postgres.settings import PostgresSettings
 from tidegate.connectors.protocol import Chunk, JdbcRead, KeyFacts, Survey
+from tidegate.connectors.selecting import Checksum
 from tidegate.envelope.position import Position, boundary
 from tidegate.errors import ConfigError, HeldError, RetriableError
 from tidegate.names import TableId
+from tidegate.schema.keyspace import Arcs
+from tidegate.schema.row_text import has_row_text
 from tidegate.schema.table import Column, TableSchema
 
 _TRANSACTION_TIMEOUT_SINCE: Final = 170000
@@ -140,6 +144,22 @@ class PostgresCut:
             source = f"ONLY {predicate.relation}" if predicate.relation else source
             predicate = predicate.predicate_sql
         return f"SELECT {columns} FROM {source} WHERE {predicate or 'true'}"
+
+    def keys_sql(self, schema: TableSchema, arcs: Arcs) -> str | None:
+        return selection.keys_sql(schema, arcs)
+
+    def interval_sql(self, column: Column, start: datetime, end: datetime) -> str:
+        return selection.interval_sql(column, start, end)
+
+    def checksum(
+        self, table: TableId, schema: TableSchema, plain: frozenset[str], predicate: str
+    ) -> Checksum | None:
+        if not has_row_text(schema, plain):
+            return None
+        with self._asking("summing rows up"):
+            sql = checksum.checksum_sql(schema, self._from(table), predicate)
+            rows, total = self._holder.execute(sql.encode()).fetchone() or (0, 0)
+        return Checksum(int(rows), int(total))
 
     def native(self, column: Column) -> bool:
         return types.native(column)

@@ -181,12 +181,19 @@ def select_expression(column: Column) -> str:
     if kind is not Kind.STRING and native(column):
         # A domain would reach the driver as an unknown type.
         return f"{name}::{_PLAIN_SQL[kind]} AS {name}"
-    if kind in (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.DECIMAL) and not column.recast:
-        return f"{name}::text AS {name}"
+    return f"{text_expression(column)} AS {name}"
+
+
+def text_expression(column: Column) -> str:
+    """A value's text as the log prints it; NULL stays NULL."""
+    name = quote_sql(column.name)
+    castable = (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.DECIMAL)
+    if column.type.kind in castable and not column.recast:
+        return f"{name}::text"
     if _TEXTUAL.match(column.source_type):
-        return f"{name}::text AS {name}"
+        return f"{name}::text"
     # concat() prints its arguments by their output functions, as the log does.
-    return f"CASE WHEN {name} IS DISTINCT FROM NULL THEN concat({name}) END AS {name}"
+    return f"CASE WHEN {name} IS DISTINCT FROM NULL THEN concat({name}) END"
 
 
 _PLAIN_SQL: Final = {

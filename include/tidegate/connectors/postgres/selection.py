@@ -1,0 +1,42 @@
+"""Parts of a table as predicates that hold no row value: by the place of a key, by time."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Final
+
+from tidegate.names import quote_sql
+from tidegate.schema.keyspace import PLACES, SEPARATOR, Arcs
+from tidegate.schema.table import Column, TableSchema
+from tidegate.schema.types import Kind
+
+_SAME_TEXT: Final = frozenset({Kind.INT, Kind.LONG, Kind.STRING})
+"""Kinds whose text here is, to the byte, the text of the lake's value."""
+
+
+def keys_sql(schema: TableSchema, arcs: Arcs) -> str | None:
+    """Keys whose place lies in ``arcs``; None for keys whose text the lake prints otherwise."""
+    keys = schema.key_columns
+    if not keys or any(key.recast or key.type.kind not in _SAME_TEXT for key in keys):
+        return None
+    # concat_ws() prints by output functions, as the log does. The lake hashes UTF-8.
+    names = ", ".join(quote_sql(key.name) for key in keys)
+    place = f"sha256(convert_to(concat_ws(chr({SEPARATOR}), {names}), 'UTF8'))"
+    # Inside an arc after an odd number of its edges: one hash and one binary search per row.
+    edges = [edge for arc in arcs for edge in arc if edge < PLACES]
+    listed = ", ".join(f"decode('{edge:04x}', 'hex')" for edge in edges)
+    return f"width_bucket({place}, ARRAY[{listed}]::bytea[]) % 2 = 1"
+
+
+def interval_sql(column: Column, start: datetime, end: datetime) -> str:
+    """``column`` in [start, end). Dates compare with timestamps directly, by index too."""
+    zoned = column.type.kind is Kind.TIMESTAMPTZ
+    kind = "timestamptz" if zoned else "timestamp"
+    name = quote_sql(column.name)
+    low, high = (_literal(moment, zoned) for moment in (start, end))
+    return f"({name} >= {low}::{kind} AND {name} < {high}::{kind})"
+
+
+def _literal(moment: datetime, zoned: bool) -> str:
+    text = moment.astimezone(UTC).replace(tzinfo=None).isoformat(" ")
+    return f"'{text}{'+00' if zoned else ''}'"

@@ -1,0 +1,248 @@
+"""Source against lake at one position: what ``verify`` and ``reload`` have in common.
+
+Lease → cut → capture through the cut → apply until exactly the cut → compare → mend, if asked to.
+Nothing else writes the tables meanwhile (I4), and both sides are read at the same place of the log.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from tidegate.config.pipeline import LakeTarget, PipelineConfig
+from tidegate.config.platform import PlatformConfig
+from tidegate.connectors.protocol import Cut
+from tidegate.connectors.registry import open_source
+from tidegate.envelope.position import Position
+from tidegate.errors import HeldError, TidegateError
+from tidegate.jobs.apply import run_apply
+from tidegate.jobs.disclosure import as_tidegate_error, describe
+from tidegate.jobs.sweep_drain import capture_through
+from tidegate.jobs.verdict import TableVerdict
+from tidegate.lake import commits, positions
+from tidegate.lake.catalog import load, open_catalog
+from tidegate.lake.change_log import ChangeLog
+from tidegate.lake.dead_letters import DeadLetters
+from tidegate.lake.gate import Gate, GateState, Lease
+from tidegate.observability import log
+from tidegate.observability.progress import Progress
+from tidegate.schema.contract import contracted
+from tidegate.spark.checksum import equal_rows
+from tidegate.spark.mending import mend
+from tidegate.spark.repair import Repair
+from tidegate.spark.selection import Selection
+from tidegate.spark.sides import Sides
+from tidegate.spark.verify import Comparison, compare
+
+if TYPE_CHECKING:
+    from pyiceberg.table import Table
+    from pyspark.sql import SparkSession
+
+_LOG = log.get(__name__)
+FIRST_DIFFERENCES = 20
+"""Differences named in a result; all are counted."""
+Verdicts = dict[str, TableVerdict]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What is compared, and what is done about it."""
+
+    purpose: str
+    select: Callable[[LakeTarget, Table], Selection]
+    settle: Callable[[LakeTarget, Position, Comparison, TableVerdict], TableVerdict]
+    """Has the last word on a verdict; the table's lease is held."""
+    repair: bool = False
+
+
+class Comparer:
+    """One run over some tables."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        pipeline: PipelineConfig,
+        platform: PlatformConfig,
+        run: str,
+        progress: Progress,
+    ) -> None:
+        self.spark = spark
+        self.pipeline = pipeline
+        self.platform = platform
+        self.run = run
+        self.progress = progress
+        self.catalog = open_catalog(platform, pipeline)
+        self.gate = Gate(self.catalog, pipeline, platform.gate)
+
+    def compare(
+        self, targets: Sequence[LakeTarget], task: Task
+    ) -> tuple[Position | None, list[TableVerdict]]:
+        """Compare ``targets``. Tables that are closed or empty are skipped, and say why."""
+        skipped = {name: reason for name, reason in self._reasons(targets).items() if reason}
+        ready = [target for target in targets if target.source not in skipped]
+        position, verdicts = self._leased(ready, task) if ready else (None, {})
+        for name, reason in skipped.items():
+            verdicts[name] = TableVerdict(name, "skipped", reason=reason)
+        return position, [verdicts[target.source] for target in targets]
+
+    def _reasons(self, targets: Sequence[LakeTarget]) -> dict[str, str | None]:
+        """Why a table cannot be compared now."""
+        states = self.gate.states([target.source for target in targets])
+        reasons: dict[str, str | None] = {}
+        for target in targets:
+            state, table = states[target.source], load(self.catalog, target.identifier)
+            if state.state is not GateState.OPEN:
+                said = f": {state.reason}" if state.reason else ""
+                reasons[target.source] = f"its gate is {state.state}{said}"
+            elif table is None or positions.applied(table) is None:
+                reasons[target.source] = "it was never swept, so there is nothing to compare"
+            else:
+                reasons[target.source] = None
+        return reasons
+
+    def _leased(self, ready: Sequence[LakeTarget], task: Task) -> tuple[Position, Verdicts]:
+        source = open_source(self.pipeline, self.platform)
+        epoch = ChangeLog(self.catalog, self.pipeline).head().captured_through.epoch
+        names = [target.source for target in ready]
+        try:
+            with self.gate.lease(self.run, names, task.purpose) as lease:
+                ids = tuple(target.table for target in ready)
+                with source.cut(ids, epoch=epoch) as cut:
+                    failures = self._catch_up(cut, names, lease)
+                    verdicts = {
+                        target.source: failures.get(target.source)
+                        or self._one(cut, target, task, lease)
+                        for target in ready
+                    }
+                    return cut.position, verdicts
+        finally:
+            source.close()
+
+    def _catch_up(self, cut: Cut, names: list[str], lease: Lease) -> Verdicts:
+        """Bring the lake to exactly the cut; what could not be is a verdict already."""
+        capture_through(self.pipeline, self.platform, cut.position, self.progress)
+        applied = run_apply(
+            self.spark,
+            self.pipeline,
+            self.platform,
+            tables=names,
+            until=cut.position,
+            run=self.run,
+            lease=lease,
+            progress=self.progress,
+        )
+        return {
+            str(result.table): TableVerdict(
+                str(result.table),
+                "failed",
+                error=result.error,
+                reason=f"its changes up to the cut were not applied ({result.status})",
+            )
+            for result in applied.tables
+            if result.status not in ("applied", "unchanged")
+        }
+
+    def _one(self, cut: Cut, target: LakeTarget, task: Task, lease: Lease) -> TableVerdict:
+        began = time.monotonic()
+        try:
+            verdict = self._compare(cut, target, task, lease)
+        except Exception as error:  # noqa: BLE001 - one table's failure is kept to itself
+            log.event(
+                _LOG,
+                f"{task.purpose} failed",
+                level=logging.ERROR,
+                table=target.source,
+                reason=describe(error),
+            )
+            return TableVerdict(target.source, "failed", error=as_tidegate_error(error))
+        verdict = replace(verdict, seconds=round(time.monotonic() - began, 3))
+        rows = verdict.source_rows
+        self.progress(f"{task.purpose} {target.source}", rows, rows, "rows")
+        log.event(
+            _LOG,
+            "compared",
+            table=target.source,
+            status=verdict.status,
+            coverage=f"{verdict.coverage} %",
+            seconds=verdict.seconds,
+        )
+        return verdict
+
+    def _compare(self, cut: Cut, target: LakeTarget, task: Task, lease: Lease) -> TableVerdict:
+        schema = contracted(cut.schema(target.table), target)
+        if not schema.key_columns:
+            reason = "a table without a key has no rows that could be told apart"
+            return TableVerdict(target.source, "skipped", reason=reason)
+        table = self.catalog.load_table(target.identifier)
+        missing = _missing_columns(table, [column.name for column in schema.columns])
+        if missing:
+            reason = f"the lake has no column {', '.join(missing)} yet; its next change brings it"
+            return TableVerdict(target.source, "skipped", reason=reason)
+        sides = Sides.of(self.spark, cut, target, schema, self.platform.sweep)
+        selection = task.select(target, table)
+        snapshot = commits.head_id(table) or 0
+        found = _look(sides, selection, snapshot)
+        cached = found
+        try:
+            verdict = TableVerdict.of(target.source, found, snapshot)
+            if not found.equal and (letters := self._letters(target, table)):
+                verdict = replace(verdict, **_waiting(target.source, letters, task.repair))
+            elif not found.equal and task.repair:
+                repair = Repair(sides, table, self.run)
+                found, verdict = _mended(repair, selection, found, verdict, lease)
+            return task.settle(target, cut.position, found, verdict)
+        finally:
+            cached.release()
+            selection.release()
+
+    def _letters(self, target: LakeTarget, table: Table) -> int:
+        return len(DeadLetters(self.catalog, self.pipeline).waiting(target.source, table))
+
+
+def _waiting(table: str, letters: int, repair: bool) -> dict[str, Any]:
+    """Rows that dead letters keep back differ, of course; mended, they would be changed again by
+    letters that know nothing of it."""
+    reason = f"{letters} dead letters wait: their rows differ until they are redriven"
+    if not repair:
+        return {"reason": reason}
+    error = HeldError(
+        "repair.dead_letters",
+        f"{table}: {reason}",
+        hint="redrive or discard them (`tidegate dead-letters`), or sweep the whole table, which"
+        " makes them moot",
+    )
+    return {"error": error}
+
+
+def _look(sides: Sides, selection: Selection, snapshot: int) -> Comparison:
+    """Sums first; only where they do not settle it are the source's rows read."""
+    lake = selection.lake(sides, snapshot)
+    rows = equal_rows(sides, selection.predicate(sides), lake)
+    if rows is not None:
+        return Comparison(rows, rows)
+    return compare(lambda: selection.source(sides), lake, sides.schema, limit=FIRST_DIFFERENCES)
+
+
+def _mended(
+    repair: Repair, selection: Selection, found: Comparison, verdict: TableVerdict, lease: Lease
+) -> tuple[Comparison, TableVerdict]:
+    """What differs after the repair; as before it, with the reason, where it could not be done."""
+    try:
+        left, snapshot = mend(repair, selection, found, lease.check)
+    except TidegateError as error:
+        return found, replace(verdict, error=error)
+    return left, replace(
+        verdict,
+        status="repaired",
+        repaired=found.count,
+        lake_rows=left.lake_rows,
+        snapshot_id=snapshot,
+    )
+
+
+def _missing_columns(table: Table, columns: Sequence[str]) -> list[str]:
+    known = {field.name for field in table.schema().fields}
+    return [name for name in columns if name not in known]

@@ -1,0 +1,156 @@
+"""Which rows of a table are compared: all, those of some buckets of keys, those of a time interval.
+
+A selection means the same keys on both sides, at any snapshot. What the source can decide itself
+is pushed down to it as a predicate without row values (I9).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final, Protocol
+
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from tidegate.errors import ConfigError
+from tidegate.schema.keyspace import BUCKETS, bucket_arcs, place_arcs
+from tidegate.schema.table import Column
+from tidegate.schema.types import Kind
+from tidegate.spark.audit import column as named
+from tidegate.spark.keyspace import place, within
+from tidegate.spark.sides import Sides
+
+MOST_PLACES: Final = 4096
+"""Places of keys that a statement names at most; with more of them most of a table is read."""
+_TIMES: Final = {
+    Kind.DATE: "timestamp_ntz",
+    Kind.TIMESTAMP: "timestamp_ntz",
+    Kind.TIMESTAMPTZ: "timestamp",
+}
+
+
+class Selection(Protocol):
+    """Rows of both sides that have the same keys."""
+
+    def source(self, sides: Sides) -> DataFrame: ...
+
+    def predicate(self, sides: Sides) -> str | None:
+        """The same rows in the source's SQL; None where it cannot tell them apart."""
+        ...
+
+    def lake(self, sides: Sides, snapshot_id: int) -> DataFrame: ...
+
+    def release(self) -> None:
+        """Forget what was cached."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Buckets:
+    """Buckets of keys; all of them is the whole table."""
+
+    buckets: tuple[int, ...] = tuple(range(BUCKETS))
+
+    def source(self, sides: Sides) -> DataFrame:
+        if self._whole:
+            return sides.source()
+        arcs = bucket_arcs(self.buckets)
+        return sides.source(self.predicate(sides)).where(within(sides.schema, arcs))
+
+    def predicate(self, sides: Sides) -> str | None:
+        if self._whole:
+            return "true"
+        return sides.cut.keys_sql(sides.schema, bucket_arcs(self.buckets))
+
+    def lake(self, sides: Sides, snapshot_id: int) -> DataFrame:
+        rows = sides.lake(snapshot_id)
+        return rows if self._whole else rows.where(within(sides.schema, bucket_arcs(self.buckets)))
+
+    def release(self) -> None:
+        return
+
+    @property
+    def _whole(self) -> bool:
+        return len(self.buckets) == BUCKETS
+
+
+class Interval:
+    """Keys of rows whose time lies in [start, end) on either side: a row that was moved out of the
+    interval on one side only is found by the other's key."""
+
+    def __init__(self, column: str, start: datetime, end: datetime) -> None:
+        self._column = column
+        self._start, self._end = start, end
+        self._keys: DataFrame | None = None
+        self._predicate: str | None = None
+
+    def source(self, sides: Sides) -> DataFrame:
+        keys = _key_names(sides)
+        return sides.source(self._predicate).join(self._known, keys, "left_semi")
+
+    def predicate(self, sides: Sides) -> str | None:
+        return None  # some of its keys are known by the lake only
+
+    def lake(self, sides: Sides, snapshot_id: int) -> DataFrame:
+        if self._keys is None:
+            self._prepare(sides, snapshot_id)
+        return sides.lake(snapshot_id).join(self._known, _key_names(sides), "left_semi")
+
+    def release(self) -> None:
+        if self._keys is not None:
+            self._keys.unpersist()
+
+    @property
+    def _known(self) -> DataFrame:
+        assert self._keys is not None, "the lake's side comes first"
+        return self._keys
+
+    def _prepare(self, sides: Sides, snapshot_id: int) -> None:
+        column = time_column(sides, self._column)
+        inside = sides.cut.interval_sql(column, self._start, self._end)
+        keys = [named(name) for name in _key_names(sides)]
+        theirs = sides.source(inside).select(*keys)
+        ours = sides.lake(snapshot_id).where(self._inside(column)).select(*keys)
+        self._keys = theirs.union(ours).distinct().persist()
+        elsewhere = ours.join(theirs, _key_names(sides), "left_anti")
+        by_key = keys_predicate(sides, elsewhere)
+        # "true": keys that the source cannot look for by their place, so every row is read.
+        self._predicate = f"({inside}) OR ({by_key or 'true'})"
+
+    def _inside(self, column: Column) -> SparkColumn:
+        kind = _TIMES[column.type.kind]
+        low, high = (
+            F.lit(moment.astimezone(UTC).replace(tzinfo=None).isoformat(" ")).cast(kind)
+            for moment in (self._start, self._end)
+        )
+        value = named(column.name).cast(kind)
+        return (value >= low) & (value < high)
+
+
+def keys_predicate(sides: Sides, keys: DataFrame) -> str | None:
+    """The source's predicate for rows that may have one of ``keys``; None: it cannot tell, or there
+    are so many of them that it would not help."""
+    places = keys.select(place(sides.schema).alias("place")).distinct().limit(MOST_PLACES + 1)
+    found = [row.place for row in places.collect()]
+    if len(found) > MOST_PLACES:
+        return None
+    return sides.cut.keys_sql(sides.schema, place_arcs(found)) if found else "false"
+
+
+def time_column(sides: Sides, name: str) -> Column:
+    """The column of an interval; refuses what is no time."""
+    column = sides.schema.column(name)
+    if column is None or column.type.kind not in _TIMES:
+        kind = "does not exist" if column is None else f"is a {column.type}"
+        raise ConfigError(
+            "reload.time_column",
+            f"{sides.target.source}: the time column {name} {kind}",
+            hint="name a date or timestamp column in the table's reload.time_column",
+        )
+    return column
+
+
+def _key_names(sides: Sides) -> list[str]:
+    return [column.name for column in sides.schema.key_columns]

@@ -1,0 +1,77 @@
+"""The two sides of a comparison: the source at a cut, the lake at a snapshot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame, SparkSession
+
+from tidegate.config.pipeline import LakeTarget
+from tidegate.config.platform import SweepConfig
+from tidegate.connectors.protocol import Chunk, Cut
+from tidegate.schema.table import TableSchema
+from tidegate.spark.audit import column as named
+from tidegate.spark.publish import spark_name
+from tidegate.spark.sweep_read import SourceRead, read_chunks
+from tidegate.spark.verify_rows import lake_rows
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """One table's rows on both sides, in the lake table's own types."""
+
+    session: SparkSession
+    cut: Cut
+    target: LakeTarget
+    schema: TableSchema
+    settings: SweepConfig
+    plain: frozenset[str]
+    chunks: tuple[Chunk, ...]
+
+    @classmethod
+    def of(
+        cls,
+        session: SparkSession,
+        cut: Cut,
+        target: LakeTarget,
+        schema: TableSchema,
+        settings: SweepConfig,
+    ) -> Sides:
+        plain = cut.survey(target.table, schema).plain
+        chunks = cut.chunks(target.table, schema, settings.chunk_rows, by_key=False)
+        return cls(session, cut, target, schema, settings, plain, tuple(chunks))
+
+    def source(self, predicate: str | None = None) -> DataFrame:
+        """The source's rows at the cut that ``predicate`` (the source's SQL) lets through."""
+        return self.as_lake(self.read(predicate).frame)
+
+    def read(self, predicate: str | None = None) -> SourceRead:
+        """Like :meth:`source`, in the source's types and with what was seen on the way."""
+        chunks = self.chunks
+        if predicate is not None:
+            chunks = tuple(
+                replace(chunk, predicate_sql=f"({chunk.predicate_sql}) AND ({predicate})")
+                for chunk in chunks
+            )
+        return read_chunks(
+            self.session,
+            self.cut,
+            self.schema,
+            chunks,
+            plain=self.plain,
+            fetch_size=self.settings.fetch_size,
+            connections=self.settings.parallelism,
+        )
+
+    def lake(self, snapshot_id: int) -> DataFrame:
+        """The rows of a snapshot that stand for the source's."""
+        rows = lake_rows(self.session, self.target, self.schema, snapshot_id)
+        return rows.select(*(named(column.name) for column in self.schema.columns))
+
+    def as_lake(self, rows: DataFrame) -> DataFrame:
+        """Source rows in the lake table's types, which may be wider."""
+        fields = self.session.table(spark_name(self.target.identifier)).schema.fields
+        types = {field.name: field.dataType for field in fields}
+        return rows.select(
+            *(named(c.name).cast(types[c.name]).alias(c.name) for c in self.schema.columns)
+        )
