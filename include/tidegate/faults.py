@@ -21,8 +21,9 @@ POINTS: Final[frozenset[str]] = frozenset(
         "capture.after_schema",
         "capture.after_commit",
         "capture.after_confirm",
-        # apply: lease → merge → release
+        # apply: lease → evolve → merge → release
         "apply.after_lease",
+        "apply.after_evolve",
         "apply.before_commit",
         "apply.after_commit",
         "apply.after_publish",
@@ -45,6 +46,8 @@ POINTS: Final[frozenset[str]] = frozenset(
         "deploy.after_publication",
         "deploy.after_slot",
         "undeploy.after_source",
+        # schema approval: approval → gate
+        "schema.after_approval",
         # rollback
         "rollback.after_commit",
     }

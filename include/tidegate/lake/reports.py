@@ -20,7 +20,9 @@ from tidegate.lake.ledger import Ledger
 
 TABLE_NAME: Final = "reports"
 REPORT_VERSION: Final = 1
-KINDS: Final = frozenset({"capture", "apply", "sweep", "maintain", "verify", "rollback", "deploy"})
+KINDS: Final = frozenset(
+    {"capture", "apply", "sweep", "maintain", "verify", "rollback", "deploy", "schema"}
+)
 KEPT: Final = 2000
 """Newest reports that a fold keeps: about a week of a five-minute schedule."""
 FOLD_FILES: Final = 100

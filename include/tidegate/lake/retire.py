@@ -14,6 +14,7 @@ from pyiceberg.exceptions import NamespaceNotEmptyError
 
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import GateConfig
+from tidegate.lake.approvals import Approvals
 from tidegate.lake.catalog import load
 from tidegate.lake.change_log import ChangeLog
 from tidegate.lake.gate import Gate, GateState
@@ -90,6 +91,7 @@ def _control(catalog: Catalog, pipeline: PipelineConfig) -> list[tuple[str, str]
     return [
         ChangeLog(catalog, pipeline).identifier,
         SchemaHistory(catalog, pipeline).identifier,
+        Approvals(catalog, pipeline).identifier,
         Reports(catalog, pipeline).identifier,
         GateJournal(catalog, pipeline).identifier,
     ]

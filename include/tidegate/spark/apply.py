@@ -28,10 +28,13 @@ from tidegate.config.pipeline import LakeTarget
 from tidegate.errors import FatalError, HeldError, TidegateError
 from tidegate.lake import commits
 from tidegate.lake.catalog import load
+from tidegate.lake.evolution import SchemaConflict, evolve
 from tidegate.lake.key_ceiling import key_ceiling
+from tidegate.lake.lineage import Lineage, read_lineage
 from tidegate.lake.positions import ancestors, summary
-from tidegate.lake.schema_history import SchemaHistory
-from tidegate.lake.tables import evolution, evolution_sql, qualified
+from tidegate.lake.schema_history import SchemaHistory, unknown_schema
+from tidegate.lake.schema_hold import held_error
+from tidegate.lake.tables import qualified
 from tidegate.names import (
     CDC_PREFIX,
     POSITION_PROPERTY,
@@ -40,15 +43,15 @@ from tidegate.names import (
     apply_branch,
     quote_spark,
 )
-from tidegate.schema.contract import contracted
 from tidegate.schema.table import TableSchema
 from tidegate.spark import publish
 from tidegate.spark.modes import Batch, write
 from tidegate.spark.stamp import verify_stamp
-from tidegate.spark.survey import LogPin, LogRange, Survey, read_log
+from tidegate.spark.survey import LogPin, LogRange, SchemaShare, Survey, read_log
 from tidegate.spark.typed import LakeShape
 
 STEP: Final = "apply"
+INCOMPATIBLE: Final = "apply.schema_incompatible"
 _MERGED: Final = "spark.merge-into.num-target-rows-"
 APPLY_PREFIX: Final = apply_branch("")
 
@@ -96,10 +99,7 @@ def apply_range(
     this thread's own. With no rows in ``found`` only the position moves.
     """
     began = time.monotonic()
-    schemas = [
-        (contracted(context.history.get(share.schema_id), target), share) for share in found.shares
-    ]
-    table = _evolve(session, context.catalog, target, [schema for schema, _ in schemas])
+    table, schemas = _evolve(session, context, target, span, found)
     work = branch or apply_branch(context.token)
     if branch is None:
         drop_leftovers(session, table, target)
@@ -175,30 +175,40 @@ def drop_leftovers(session: SparkSession, table: Table, target: LakeTarget) -> N
 
 
 def _evolve(
-    session: SparkSession, catalog: Catalog, target: LakeTarget, schemas: list[TableSchema]
-) -> Table:
+    session: SparkSession,
+    context: ApplyContext,
+    target: LakeTarget,
+    span: LogRange,
+    found: Survey,
+) -> tuple[Table, list[tuple[TableSchema, SchemaShare]]]:
     """Make the lake's columns hold every schema of the batch, or hold the table (I8)."""
-    table = _reload(catalog, target)
-    if len({tuple(column.name for column in schema.key_columns) for schema in schemas}) > 1:
-        raise _incompatible(target, ["the key changed within the batch"])
-    for schema in schemas:
-        change = evolution(table.schema(), schema, target)
-        if not change.compatible:
-            raise _incompatible(target, list(change.incompatible))
-        if change.needed:
-            for statement in evolution_sql(target, change):
-                session.sql(statement)
-            table = _reload(catalog, target)
-    return table
+    table = _reload(context.catalog, target)
+    if not found.shares:
+        return table, []
+    lineage = read_lineage(context.history, target)
+    places = [_version(lineage, share) for share in found.shares]
+    base = lineage.index_at(span.after)
+    try:
+        change = evolve(table.schema(), lineage, places, base=base)
+        schemas = [change.schemas[place] for place in places]
+        if len({tuple(column.name for column in schema.key_columns) for schema in schemas}) > 1:
+            raise SchemaConflict(places[-1], ["the key changed within the batch"])
+    except SchemaConflict as conflict:
+        raise held_error(INCOMPATIBLE, table.schema(), lineage, conflict) from None
+    if change.needed:
+        context.check()  # I4
+        for statement in change.statements:
+            session.sql(statement)
+            faults.point("apply.after_evolve")
+        table = _reload(context.catalog, target)
+    return table, list(zip(schemas, found.shares, strict=True))
 
 
-def _incompatible(target: LakeTarget, lines: list[str]) -> HeldError:
-    return HeldError(
-        "apply.schema_incompatible",
-        f"{target.source} changed in a way its lake table cannot follow: {'; '.join(lines)}",
-        hint="nothing was applied and nothing is lost: make the source compatible again, or give"
-        " the table a new lake table (table_name) and sweep it; then open its gate",
-    )
+def _version(lineage: Lineage, share: SchemaShare) -> int:
+    index = lineage.index_of(share.schema_id, share.first)
+    if index is None:
+        raise unknown_schema(share.schema_id)
+    return index
 
 
 def _narrow(session: SparkSession, pin: LogPin, target: LakeTarget, span: LogRange) -> DataFrame:
