@@ -13,7 +13,7 @@ from typing import NoReturn
 import typer
 
 from tidegate import __version__
-from tidegate.cli.commands import conformance, gate, lakehouse, run, setup, watch, work
+from tidegate.cli.commands import conformance, gate, lakehouse, run, schema, setup, watch, work
 from tidegate.errors import ConfigError, ExitCode
 
 app = typer.Typer(
@@ -27,6 +27,7 @@ setup.register(app)
 work.register(app)
 run.register(app)
 watch.register(app)
+schema.register(app)
 conformance.register(app)
 app.add_typer(gate.app, name="gate")
 app.add_typer(lakehouse.app, name="lakehouse")
