@@ -13,7 +13,7 @@ from tidegate.airflow.dags.changes import ACTIVE_RUNS
 from tidegate.airflow.factory import build_dags, raise_problems
 from tidegate.errors import ConfigError
 
-KINDS = ("changes", "maintenance", "sweep", "verify")
+KINDS = ("changes", "maintenance", "schema", "sweep", "verify")
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def dags(pipelines: Path, pipeline_file: PipelineFile, platform_file: Path) -> d
     return build_dags(pipelines, platform_file)
 
 
-def test_a_pipeline_file_gives_four_dags(dags: dict[str, DAG]) -> None:
+def test_a_pipeline_file_gives_its_dags(dags: dict[str, DAG]) -> None:
     assert sorted(dags) == [f"shop__{kind}" for kind in KINDS]
 
 
@@ -39,6 +39,7 @@ def test_schedules_come_from_the_file(dags: dict[str, DAG]) -> None:
     assert dags["shop__maintenance"].schedule == "@hourly"
     assert dags["shop__sweep"].schedule is None
     assert dags["shop__verify"].schedule is None
+    assert dags["shop__schema"].schedule == "@daily"
 
 
 def test_changes_captures_once_and_holds_closed_tables_apart(dags: dict[str, DAG]) -> None:

@@ -18,6 +18,7 @@ from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowException
 
 from tidegate.airflow.dags.changes import changes
+from tidegate.airflow.dags.schema import schema
 from tidegate.airflow.dags.setting import Setting
 from tidegate.airflow.dags.sweep import sweep
 from tidegate.airflow.dags.upkeep import maintenance, verify
@@ -105,5 +106,5 @@ def _claim(pipeline_id: str, file: Path, owners: dict[str, Path]) -> None:
 
 
 def _dags(setting: Setting) -> dict[str, DAG]:
-    dags = [build(setting) for build in (changes, sweep, maintenance, verify)]
+    dags = [build(setting) for build in (changes, sweep, maintenance, verify, schema)]
     return {dag.dag_id: dag for dag in dags}
