@@ -32,6 +32,7 @@ class Version:
     schema: TableSchema  # as the source said it
     since: Position
     seen: tuple[Position, ...]
+    ids: tuple[str, ...]  # the same columns, described with more or less certainty
     approval: Approval | None = None
 
 
@@ -53,13 +54,15 @@ def versions(
     ordered = sorted(entries, key=lambda e: (epochs.index(e.at.epoch), e.at.place, e.seq))
     found: list[Version] = []
     for entry in ordered:
-        if found and found[-1].schema_id == entry.schema_id:
-            found[-1] = replace(found[-1], seen=(*found[-1].seen, entry.at))
+        last = found[-1] if found else None
+        schema = entry.schema if last is None else numbered(last.schema, entry.schema)
+        if last is not None and (entry.schema_id in last.ids or schema == last.schema):
+            ids = tuple(dict.fromkeys((*last.ids, entry.schema_id)))
+            found[-1] = replace(last, seen=(*last.seen, entry.at), ids=ids)
         else:
-            found.append(Version(entry.schema_id, entry.schema, entry.at, (entry.at,)))
-    for index in range(1, len(found)):
-        known = numbered(found[index - 1].schema, found[index].schema)
-        found[index] = replace(found[index], schema=known)
+            found.append(
+                Version(entry.schema_id, schema, entry.at, (entry.at,), (entry.schema_id,))
+            )
     return tuple(replace(version, approval=_approved(version, approvals)) for version in found)
 
 
@@ -81,15 +84,16 @@ def numbered(old: TableSchema, new: TableSchema) -> TableSchema:
     certain = [number for number in numbers if number is not None]
     if len(certain) < count or certain != sorted(certain) or any(same[count:]):
         return new
+    # Whether a column may be null was as uncertain as its number.
     filled = tuple(
-        replace(column, number=certain[place] if place < count else column.number)
-        for place, column in enumerate(new.columns)
+        replace(column, number=twin.number, nullable=twin.nullable) if twin else column
+        for column, twin in zip(new.columns, same, strict=True)
     )
     return replace(new, columns=filled)
 
 
 def _approved(version: Version, approvals: Sequence[Approval]) -> Approval | None:
-    own = (a for a in approvals if a.schema_id == version.schema_id and a.at in version.seen)
+    own = (a for a in approvals if a.schema_id in version.ids and a.at in version.seen)
     return next(reversed(list(own)), None)
 
 
@@ -113,7 +117,7 @@ class Lineage:
 
     def index_of(self, schema_id: str, place: str = "") -> int | None:
         """The version that a row at ``place`` names."""
-        own = [i for i, version in enumerate(self.versions) if version.schema_id == schema_id]
+        own = [i for i, version in enumerate(self.versions) if schema_id in version.ids]
         before = [i for i in own if place and self.versions[i].since.place <= place]
         return (before or own)[-1] if own else None
 
@@ -121,7 +125,7 @@ class Lineage:
         """As if ``index`` had followed ``base`` at once, and its place then."""
         known = self.versions[: 0 if base is None else base + 1]
         last = self.versions[index]
-        if known and known[-1].schema_id == last.schema_id:
+        if known and known[-1].schema == last.schema:
             return Lineage(known, self.target), len(known) - 1
         return Lineage((*known, last), self.target), len(known)
 

@@ -27,11 +27,11 @@ def ahead(ground: SchemaGround, live: TableSchema) -> Ahead:
     """``live`` as if the log had just begun to use it."""
     known = ground.lineage.versions
     told: tuple[str, ...] = ()
-    if not known or known[-1].schema_id != live.schema_id:
+    if not known or live.schema_id not in known[-1].ids:
         last = known[-1].since if known else None
         if last is not None:
             told = tuple(str(change) for change in diff(known[-1].schema, live))
-            new = Version(live.schema_id, live, last, (last,))
+            new = Version(live.schema_id, live, last, (last,), (live.schema_id,))
             ground = replace(ground, lineage=Lineage((*known, new), ground.lineage.target))
     conflict = ground.conflict()
     return Ahead(told, conflict.reasons if conflict else ())

@@ -30,24 +30,19 @@ class Relations:
         if message.table not in self._tables:
             return None
         live = discover.relation(self._connection, message.table)
-        attributes = {a.name: a for a in live.attributes} if live else {}
+        whole = live is None or not discover.has_column_list(self._connection, live.oid)
+        numbers = column_numbers(message, live, whole=whole)
+        names = {a.name: a for a in live.attributes} if live else {}
+        places = {a.number: a for a in live.attributes} if live else {}
         types = TypeCatalog(self._connection)
         types.load(column.type_oid for column in message.columns)
         keys = {name: place for place, name in enumerate(self._key(message, live))}
-        columns = tuple(
-            self._column(column, attributes.get(column.name), types, keys.get(column.name))
-            for column in message.columns
-        )
-        whole = live is None or not discover.has_column_list(self._connection, live.oid)
-        numbers = column_numbers(message, live, whole=whole)
-        return TableSchema(
-            message.table,
-            tuple(
-                replace(column, number=number)
-                for column, number in zip(columns, numbers, strict=True)
-            ),
-            message.relid,
-        )
+        columns = []
+        for sent, number in zip(message.columns, numbers, strict=True):
+            own = names.get(sent.name) if number is None else places.get(number)
+            column = self._column(sent, own, types, keys.get(sent.name))
+            columns.append(replace(column, number=number))
+        return TableSchema(message.table, tuple(columns), message.relid)
 
     def _key(self, message: RelationMessage, live: discover.Relation | None) -> tuple[str, ...]:
         """What identifies a row in this log: the identity columns, in the index's order."""
