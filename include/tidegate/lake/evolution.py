@@ -93,11 +93,12 @@ def evolve(
     """
     lake = _Lake(existing, lineage, sweeping)
     first = 0 if base is None else base + 1
-    for index in range(first, max(wanted) + 1):
-        lake.permit(index)
-        lake.set_aside(index)
-    for index in sorted(set(wanted)):
-        lake.ensure(index)
+    for index in sorted({*range(first, max(wanted) + 1), *wanted}):
+        if index >= first:
+            lake.permit(index)
+            lake.set_aside(index)
+        if index in wanted:
+            lake.ensure(index)
     return Evolution(tuple(lake.statements), {index: lake.fitted(index) for index in wanted})
 
 

@@ -288,6 +288,24 @@ def test_an_approved_type_begins_a_new_column_and_keeps_the_old_one() -> None:
     assert sql(evolve(lake(a=IntegerType()), automatic, [1], base=0)) == sql(found)
 
 
+def test_a_column_may_begin_anew_twice_in_one_batch() -> None:
+    flag = table(column("a", LogicalType(Kind.BOOLEAN), 2))
+    story = lineage(table(A), table(TEXT), flag, approve={1: {}, 2: {}})
+    first, second = (aside_name("a", schema.schema_id) for schema in (table(TEXT), flag))
+    found = evolve(lake(a=IntegerType()), story, [0, 1, 2], base=0)
+    assert sql(found) == [
+        f"RENAME COLUMN `a` TO `{first}`",
+        "ADD COLUMNS (`a` string COMMENT 'string')",
+        f"RENAME COLUMN `a` TO `{second}`",
+        "ADD COLUMNS (`a` boolean COMMENT 'boolean')",
+    ]
+    assert [names(found, index)[1] for index in range(3)] == [first, second, "a"]
+    for done in range(1, 4):  # killed after any of them
+        left = {1: {}, 2: {"a": StringType()}, 3: {second: StringType()}}[done]
+        rest = evolve(lake(**{first: IntegerType(), **left}), story, [0, 1, 2], base=0)
+        assert sql(rest) == sql(found)[done:]
+
+
 def test_an_approved_cast_keeps_the_column_until_its_type_changes_again() -> None:
     later = table(TEXT, column("c", INT, 3))
     again = table(column("a", LogicalType(Kind.BOOLEAN), 2), column("c", INT, 3))
