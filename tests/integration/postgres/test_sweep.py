@@ -195,7 +195,8 @@ def test_a_new_column_is_added_and_a_retyped_one_holds_the_table(
     (held,) = made.sweep().tables
     assert held.status == "held"
     assert isinstance(held.error, HeldError)
-    assert "column note: the lake has string, the source now gives int" in held.error.message
+    assert "note has another type: text as string → integer as int" in held.error.message
+    assert "note   | string | integer as int" in held.error.message
     assert made.state("public.orders").state is GateState.HELD
     assert len(keys(made)) == before.rows
 
