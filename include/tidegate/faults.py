@@ -21,8 +21,9 @@ POINTS: Final[frozenset[str]] = frozenset(
         "capture.after_schema",
         "capture.after_commit",
         "capture.after_confirm",
-        # apply: lease → merge → dead letters → publish → release
+        # apply: lease → evolve → merge → dead letters → publish → release
         "apply.after_lease",
+        "apply.after_evolve",
         "apply.before_commit",
         "apply.after_commit",
         "apply.after_letters",
@@ -52,6 +53,8 @@ POINTS: Final[frozenset[str]] = frozenset(
         "deploy.after_drop",
         "deploy.after_slot",
         "undeploy.after_source",
+        # schema approval: approval → gate
+        "schema.after_approval",
         # rollback
         "rollback.after_commit",
         # every audited action: begun is noted → the action

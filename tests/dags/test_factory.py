@@ -20,7 +20,7 @@ from tidegate.airflow.dags.verify import verify_arguments
 from tidegate.airflow.factory import build_dags, raise_problems
 from tidegate.errors import ConfigError
 
-KINDS = ("changes", "maintenance", "redrive", "sweep", "verify")
+KINDS = ("changes", "maintenance", "redrive", "schema", "sweep", "verify")
 RELOAD = """
 sinks:
   - sink_id: lake
@@ -52,6 +52,7 @@ def test_schedules_come_from_the_file(dags: dict[str, DAG]) -> None:
     assert dags["shop__maintenance"].schedule == "@hourly"
     assert dags["shop__sweep"].schedule is None
     assert dags["shop__verify"].schedule is None
+    assert dags["shop__schema"].schedule == "@daily"
 
 
 def test_changes_captures_once_and_holds_closed_tables_apart(dags: dict[str, DAG]) -> None:

@@ -123,6 +123,16 @@ def test_first_load_changes_a_held_table_and_verification(
     assert "verified through" in run.output and "coverage 100.0" in run.output
     assert "public.customers: equal" in run.output
 
+    # The source changes: the look ahead says what will come, in red where someone must act.
+    source_db.sql(
+        "ALTER TABLE orders ALTER amount TYPE text", "ALTER TABLE customers ADD COLUMN note text"
+    )
+    run = shop.run(f"{name}__schema")
+    assert run.tasks["check"] == "success", run.output
+    assert run.tasks["report[0]"] == "failed", run.output
+    assert "public.customers: follows, note was added: text as string" in run.output
+    assert "public.orders: incompatible, it will be held: amount has another type" in run.output
+
     stored = shop.everything_stored()
     assert f"x-iceberg://lake/{name}/customers" in stored
     for canary in (SECRET, ROW):

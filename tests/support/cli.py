@@ -20,6 +20,8 @@ INCLUDE = Path(__file__).parents[2] / "include"
 SECONDS = 500
 PASSWORD_VARIABLE = "TEST_SOURCE_PASSWORD"
 
+_SCHEMA_VERBS = (("schema", "approve"), ("schema", "check"))  # `schema` alone shows
+
 
 @dataclass
 class Cli:
@@ -34,7 +36,8 @@ class Cli:
 
     def command(self, *words: str) -> list[str]:
         """The pipeline's file goes after the verb."""
-        verbs = 2 if words[0] in ("gate", "lakehouse", "dead-letters") else 1
+        grouped = words[0] in ("gate", "lakehouse", "dead-letters") or words[:2] in _SCHEMA_VERBS
+        verbs = 2 if grouped else 1
         return [sys.executable, "-c", ENTRY, *words[:verbs], str(self.file), *words[verbs:]]
 
     @property

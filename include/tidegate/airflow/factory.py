@@ -20,6 +20,7 @@ from airflow.sdk.exceptions import AirflowException
 from tidegate.airflow.dags.changes import changes
 from tidegate.airflow.dags.redrive import redrive
 from tidegate.airflow.dags.reload import reload, reload_tables
+from tidegate.airflow.dags.schema import schema
 from tidegate.airflow.dags.setting import Setting
 from tidegate.airflow.dags.sweep import sweep
 from tidegate.airflow.dags.upkeep import maintenance
@@ -108,7 +109,7 @@ def _claim(pipeline_id: str, file: Path, owners: dict[str, Path]) -> None:
 
 
 def _dags(setting: Setting) -> dict[str, DAG]:
-    dags = [build(setting) for build in (changes, sweep, maintenance, verify, redrive)]
+    dags = [build(setting) for build in (changes, sweep, maintenance, verify, schema, redrive)]
     if reload_tables(setting.pipeline):
         dags.append(reload(setting))
     return {dag.dag_id: dag for dag in dags}

@@ -23,6 +23,7 @@ from tidegate.cli.commands import (
     recover,
     reload,
     run,
+    schema,
     setup,
     watch,
     work,
@@ -44,6 +45,7 @@ watch.register(app)
 audit.register(app)
 guard.register(app)
 recover.register(app)
+schema.register(app)
 conformance.register(app)
 app.add_typer(gate.app, name="gate")
 app.add_typer(dead_letters.app, name="dead-letters")

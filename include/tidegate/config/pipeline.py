@@ -9,6 +9,7 @@ from typing import Annotated, Final, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from tidegate.config.base import Issue, Section, WrongTogether
+from tidegate.config.schema_changes import Compatibility, SchemaChanges
 from tidegate.config.sinks import (
     IcebergSink,
     MaintenanceConfig,
@@ -30,6 +31,8 @@ VERIFY_SCHEDULE: Final = "@daily"
 """A comparison reads every row of the source."""
 RELOAD_SCHEDULE: Final = "@daily"
 """A run reads the rows of the day before again."""
+SCHEMA_SCHEDULE: Final = "@daily"
+"""A few catalog queries: no rows are read and no Spark is started."""
 
 _SCHEDULE = re.compile(
     r"@(once|continuous|hourly|daily|weekly|monthly|quarterly|yearly)|\S+( \S+){4}"
@@ -56,6 +59,9 @@ class Schedules(Section):
         description="Rows of an interval again, where a table has reload.time_column; periodic, or"
         " backfills are refused.",
     )
+    schema_check: Schedule = Field(
+        SCHEMA_SCHEDULE, description="The live source's schema against the lake's."
+    )
 
 
 class PipelineConfig(Section):
@@ -70,6 +76,10 @@ class PipelineConfig(Section):
     source: SourceConfig = Field(description="The database and the tables taken from it.")
     sinks: tuple[SinkConfig, ...] = Field(
         (), description="Where changes go; without an iceberg entry the lake's defaults apply."
+    )
+    stop_on_incompatible_schema: bool = Field(
+        False,
+        description="A schema change that holds one table holds every table of the pipeline.",
     )
     schedules: Schedules = Field(Schedules(), description="When the generated Dags run.")
     verify: VerifyConfig = Field(VerifyConfig(), description="How much verification compares.")
@@ -156,6 +166,8 @@ class PipelineConfig(Section):
             partition_by=lake.partition_by if own.partition_by is None else own.partition_by,
             sort_by=lake.sort_by if own.sort_by is None else own.sort_by,
             policies=own.policies or lake.policies,
+            schema_changes=own.schema_changes or lake.schema_changes,
+            compatibility=own.compatibility or lake.compatibility,
             properties=lake.properties,
             options=own,
             maintenance=own.maintenance or lake.maintenance,
@@ -178,6 +190,8 @@ class LakeTarget(Section):
     partition_by: tuple[str, ...]
     sort_by: tuple[str, ...]
     policies: Policies
+    schema_changes: SchemaChanges
+    compatibility: Compatibility
     properties: dict[str, str]
     options: TableOptions
     maintenance: MaintenanceConfig

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 
 from tidegate.config.base import Issue, Section, WrongTogether
+from tidegate.config.schema_changes import Compatibility, SchemaChanges
 from tidegate.config.source import TableName
 
 DAY_SECONDS: Final = 86400.0
@@ -188,6 +189,12 @@ class TableOptions(Section):
         None, description="For values no lake type holds; replaces the sink's section as a whole."
     )
     columns: dict[str, ColumnOptions] = Field({}, description="Overrides by source column.")
+    schema_changes: SchemaChanges | None = Field(
+        None, description="By kind of change; replaces the sink's section as a whole."
+    )
+    compatibility: Compatibility | None = Field(
+        None, description="What a new schema must be to those before it."
+    )
     expectations: tuple[Expectation, ...] = Field(
         (), description="Great Expectations checks a sweep must pass before it is published."
     )
@@ -231,6 +238,14 @@ class IcebergSink(Section):
     sort_by: tuple[str, ...] = Field((), description="Sort order; by default the key.")
     policies: Policies = Field(
         Policies(), description="What becomes of values that no lake type holds."
+    )
+    schema_changes: SchemaChanges = Field(
+        SchemaChanges(), description="What a change of the source's columns leads to, by its kind."
+    )
+    compatibility: Compatibility = Field(
+        Compatibility.NONE,
+        description="What a new schema must be to the one before it (with _TRANSITIVE to all),"
+        " besides schema_changes: NONE, BACKWARD, FORWARD or FULL. What is not holds the table.",
     )
     properties: dict[str, str] = Field({}, description="Iceberg table properties to set.")
     maintenance: MaintenanceConfig = Field(MaintenanceConfig(), description="When upkeep is due.")

@@ -20,6 +20,7 @@ from tidegate.connectors.source_status import SourceStatus
 from tidegate.envelope.position import Position
 from tidegate.names import TableId
 from tidegate.schema.table import Column, TableSchema
+from tidegate.schema.table_facts import TableFacts
 
 PROTOCOL_VERSION: Final = "4.0"
 
@@ -338,6 +339,10 @@ class Source(Connector, Protocol):
 
     def discover(self, table: TableId) -> TableSchema:
         """The table's columns as the log sends them, from the live catalog."""
+        ...
+
+    def facts(self, table: TableId, known: int | None) -> TableFacts:
+        """Traces of changes that send no rows; ``known`` is the table's number when last seen."""
         ...
 
     def plan(self, deployment: str) -> tuple[str, ...]:

@@ -33,6 +33,7 @@ from tidegate.lake.dead_letters import DeadLetters
 from tidegate.lake.gate import Gate, Lease
 from tidegate.lake.reports import Reports
 from tidegate.lake.schema_history import SchemaHistory
+from tidegate.lake.schema_hold import hold_others
 from tidegate.names import TableId
 from tidegate.observability import log
 from tidegate.observability.progress import Progress, silent
@@ -257,6 +258,7 @@ class _Run:
         if isinstance(reason, DataError) or reason.code == "apply.schema_incompatible":
             status = Status.HELD
             self.gate.hold([source], f"{reason.message} → {reason.hint}", f"apply {self.run}")
+            hold_others(self.gate, self.pipeline, source, reason.code, f"apply {self.run}")
         elif isinstance(reason, HeldError):
             status = Status.WAITING
         return TableResult(

@@ -39,6 +39,7 @@ from tidegate.lake.change_log import ChangeLog
 from tidegate.lake.dead_letters import DeadLetters
 from tidegate.lake.gate import PUBLISHED, Gate, Lease
 from tidegate.lake.reports import Reports
+from tidegate.lake.schema_hold import hold_others
 from tidegate.names import TableId, sweep_branch
 from tidegate.observability import caller, log
 from tidegate.observability.progress import Progress, silent
@@ -311,6 +312,7 @@ class _Sweep:
         lease.check()
         self.gate.end_sweep(run, [target.source], error.code)
         self.gate.hold([target.source], f"{error.message} → {error.hint}", ACTOR)
+        hold_others(self.gate, self.pipeline, target.source, error.code, ACTOR)
 
 
 def _note(noting: Noting, result: SweepResult) -> None:

@@ -89,6 +89,7 @@ def columns(schema: TableSchema, target: LakeTarget) -> list[LakeColumn]:
             type=column.type,
         )
         for column in schema.columns
+        if column.taken
     ]
     return own + list(cdc_columns(target))
 

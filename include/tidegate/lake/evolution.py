@@ -1,145 +1,292 @@
-"""From the table that exists to the schema the source has now: what to add, widen or refuse (I8).
+"""From the table that exists to the schemas of the source: what the lake does, or refuses (I8).
 
-Columns that left the source stay in the lake: history is not dropped, new rows have null there.
+One place decides for apply and sweep. Policies are asked about each step from schema to schema;
+the lake's own columns say what must be done, so that a run that died half-way is gone on with
+(I3). Columns that left the source stay in the lake: history is not dropped, new rows have null
+there.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from pyiceberg.schema import Schema
-from pyiceberg.types import DecimalType, IcebergType, NestedField
 
 from tidegate.config.pipeline import LakeTarget
 from tidegate.config.sinks import WriteMode
-from tidegate.lake.columns import LakeColumn, columns, qualified
+from tidegate.lake.columns import LakeColumn, cdc_columns, columns, qualified
+from tidegate.lake.lineage import Lineage
 from tidegate.names import CDC_PREFIX, quote_spark
-from tidegate.schema.table import TableSchema
-from tidegate.schema.types import Kind, LogicalType
+from tidegate.schema.compatibility import verdict
+from tidegate.schema.diff import Change, ChangeKind, changes, match
+from tidegate.schema.table import Column, TableSchema
+from tidegate.schema.types import Kind, LogicalType, TextRule, is_wider, parse_type
 
-_WIDER: Final = {("int", "long"), ("float", "double")}
-"""Iceberg's promotions that keep every value exact (decimals besides)."""
+_POLICY: Final = {
+    ChangeKind.ADD: "add",
+    ChangeKind.WIDEN: "widen",
+    ChangeKind.RENAME: "rename",
+    ChangeKind.RELAX: "relax",
+    ChangeKind.DROP: "drop",
+    ChangeKind.NARROW: "narrow",
+    ChangeKind.RETYPE: "retype",
+    ChangeKind.REPLACE: "retype",
+    ChangeKind.RECREATE: "recreate",
+}
+"""The key is not among them: the lake's own is looked at, whatever the log said before."""
+_TEXT_OF: Final = {
+    Kind.BOOLEAN: TextRule.PG_BOOL,
+    Kind.DATE: TextRule.PG_DATETIME,
+    Kind.TIMESTAMP: TextRule.PG_DATETIME,
+    Kind.TIMESTAMPTZ: TextRule.PG_DATETIME,
+    Kind.BINARY: TextRule.PG_BYTEA,
+    Kind.LIST: TextRule.PG_ARRAY,
+}
 
 
-@dataclass(frozen=True, slots=True)
-class Widening:
-    """A column that takes a wider type."""
+class SchemaConflict(Exception):
+    """A version that the lake does not follow without someone's word."""
 
-    name: str
-    old: str
-    new: LakeColumn
+    def __init__(self, index: int, reasons: Sequence[str]) -> None:
+        super().__init__("; ".join(reasons))
+        self.index = index
+        self.reasons = tuple(reasons)
 
 
 @dataclass(frozen=True, slots=True)
 class Evolution:
-    """What must happen before rows of the new schema fit."""
+    """What makes the lake's columns hold rows of some versions."""
 
-    add: tuple[LakeColumn, ...] = ()
-    widen: tuple[Widening, ...] = ()
-    incompatible: tuple[str, ...] = ()
-    """Readable lines of a diff; any of them holds the table."""
+    statements: tuple[str, ...]
+    schemas: Mapping[int, TableSchema]
+    """By version: its columns (in log order) under the lake's names and in the lake's types."""
 
     @property
     def needed(self) -> bool:
-        return bool(self.add or self.widen)
-
-    @property
-    def compatible(self) -> bool:
-        return not self.incompatible
+        return bool(self.statements)
 
 
-def evolution(existing: Schema, schema: TableSchema, target: LakeTarget) -> Evolution:
-    """Compare a lake table's schema with what ``schema`` and the write mode ask for."""
-    wanted = columns(schema, target)
-    fields = {field.name: field for field in existing.fields}
-    add, widen, wrong = [], [], list(_key_change(existing, schema, target))
-    for column in wanted:
-        field = fields.get(column.name)
-        if field is None:
-            if column.name.startswith(CDC_PREFIX):
-                wrong.append(_mode_line(column.name, "is missing", target))
-            else:
-                add.append(column)
-        elif _iceberg(column.type) != str(field.field_type):
-            if _is_wider(field.field_type, column.type):
-                widen.append(Widening(column.name, str(field.field_type), column))
-            elif not _holds(field.field_type, column.type):
-                wrong.append(
-                    f"column {column.name}: the lake has {field.field_type}, the source now gives"
-                    f" {_iceberg(column.type)} ({column.doc})"
-                )
-    wrong.extend(_left_over(fields, {column.name for column in wanted}, target))
-    # A new column is empty in every old row, so it cannot be required, key or not.
-    nullable = tuple(LakeColumn(c.name, c.spark_type, True, c.doc, c.type) for c in add)
-    return Evolution(nullable, tuple(widen), tuple(wrong))
+@dataclass(slots=True)
+class _Field:
+    type: LogicalType | None  # None: no type of ours
+    text: str
+    required: bool
+    identifier: bool
 
 
-def evolution_sql(target: LakeTarget, change: Evolution) -> list[str]:
-    """The ``ALTER TABLE`` statements of a compatible evolution."""
-    statements = []
-    if change.add:
-        added = ", ".join(column.ddl for column in change.add)
-        statements.append(f"ALTER TABLE {qualified(target)} ADD COLUMNS ({added})")
-    for wider in change.widen:
-        statements.append(
-            f"ALTER TABLE {qualified(target)} ALTER COLUMN {quote_spark(wider.name)}"
-            f" TYPE {wider.new.spark_type}"
+def evolve(
+    existing: Schema,
+    lineage: Lineage,
+    wanted: Sequence[int],
+    *,
+    base: int | None,
+    sweeping: bool = False,
+) -> Evolution:
+    """What must happen before rows of the versions ``wanted`` fit; :class:`SchemaConflict` if one
+    does not.
+
+    ``base`` is the version in force where the lake table stands (None: not known): policies are
+    asked about what came after it. A sweep reads every row anew, so a table that was made anew is
+    no obstacle to it.
+    """
+    lake = _Lake(existing, lineage, sweeping)
+    first = 0 if base is None else base + 1
+    for index in sorted({*range(first, max(wanted) + 1), *wanted}):
+        if index >= first:
+            lake.permit(index)
+            lake.set_aside(index)
+        if index in wanted:
+            lake.ensure(index)
+    return Evolution(tuple(lake.statements), {index: lake.fitted(index) for index in wanted})
+
+
+class _Lake:
+    """The lake's columns, as they are after ``statements``."""
+
+    def __init__(self, existing: Schema, lineage: Lineage, sweeping: bool) -> None:
+        self.lineage = lineage
+        self.target: LakeTarget = lineage.target
+        self.sweeping = sweeping
+        self.statements: list[str] = []
+        identifiers = existing.identifier_field_names()
+        self.fields = {
+            field.name: _Field(
+                parse_type(str(field.field_type)),
+                str(field.field_type),
+                field.required,
+                field.name in identifiers,
+            )
+            for field in existing.fields
+        }
+
+    def permit(self, index: int) -> None:
+        """Ask the policies about the step to a version, unless someone approved it."""
+        if self.lineage.versions[index].approval is not None:
+            return
+        told = self.lineage.step(index).changes if index else tuple(self._unlike_lake())
+        reasons = [f"{change}" for change in told if self._held(change)]
+        past = [self.lineage.schema(at) for at in range(index)]
+        judged = verdict(self.target.compatibility, past, self.lineage.schema(index))
+        reasons += [f"not {judged.mode}: {reason}" for reason in judged.reasons]
+        if reasons:
+            raise SchemaConflict(index, reasons)
+
+    def set_aside(self, index: int) -> None:
+        """Keep older columns under another name where new ones take theirs."""
+        for name, aside in (self.lineage.step(index).asides if index else {}).items():
+            old = self._lake_name(index - 1, name, but=aside)
+            if aside not in self.fields and old is not None:
+                self._rename(old, aside)
+
+    def ensure(self, index: int) -> None:
+        """Have a lake column for every column of a version."""
+        schema = self.lineage.schema(index)
+        wanted = {c.name: c for c in columns(schema, self.target)}  # and check names and key
+        wrong = [
+            line
+            for column in schema.columns
+            if (line := self._column(index, column, wanted[column.name])) is not None
+        ]
+        wrong += self._key_change(index, schema)
+        wrong += self._relaxed(index, schema)
+        wrong += self._mode_lines()
+        if wrong:
+            raise SchemaConflict(index, wrong)
+
+    def fitted(self, index: int) -> TableSchema:
+        schema = self.lineage.schema(index)
+        return replace(schema, columns=tuple(self._fit(index, c) for c in schema.columns))
+
+    def _held(self, change: Change) -> bool:
+        if change.kind is ChangeKind.CANDIDATE:
+            return True
+        if change.kind is ChangeKind.RECREATE and self.sweeping:
+            return False
+        name = _POLICY.get(change.kind)
+        return name is not None and getattr(self.target.schema_changes, name) == "hold"
+
+    def _unlike_lake(self) -> Iterator[Change]:
+        """Nothing is known of the past: the lake's columns stand for it."""
+        new = self.lineage.schema(0)
+        rows = tuple(
+            Column(name, field.text, field.type, TextRule.PLAIN, nullable=not field.required)
+            for name, field in self.fields.items()
+            if field.type is not None and not name.startswith(CDC_PREFIX)
         )
-    return statements
+        old = TableSchema(new.table, rows)
+        kinds = (ChangeKind.ADD, ChangeKind.CANDIDATE)
+        yield from (c for c in changes(old, new, match(old, new)) if c.kind in kinds)
+
+    def _lake_name(self, index: int, name: str, but: str | None = None) -> str | None:
+        """The newest of a column's names that the lake has."""
+        later = self.lineage.later_names(index, name)
+        return next((n for n in reversed(later) if n in self.fields and n != but), None)
+
+    def _column(self, index: int, column: Column, wanted: LakeColumn) -> str | None:
+        """Have one column; the line of the diff if that cannot be."""
+        name = self._lake_name(index, column.name)
+        if name is None:
+            earlier = self.lineage.earlier_names(index, column.name)
+            old = next((n for n in earlier if n in self.fields), None)
+            if old is None:
+                if not self._leaves_out("add", index):
+                    self._add(wanted)
+                return None
+            self._rename(old, column.name)
+            name = column.name
+        return self._typed(index, column, name)
+
+    def _typed(self, index: int, column: Column, name: str) -> str | None:
+        field = self.fields[name]
+        type_ = self.lineage.casts(index).get(column.name, column.type)
+        if field.type is not None and is_wider(field.type, type_):
+            if not self._leaves_out("widen", index):
+                self._alter(f"ALTER COLUMN {quote_spark(name)} TYPE {type_.spark}")
+                field.type, field.text = type_, str(type_)
+            return None
+        if _holds(field, type_) or self._leaves_out("retype", index):
+            return None
+        return (
+            f"column {name}: the lake has {field.text}, the source now gives"
+            f" {type_} ({column.source_type})"
+        )
+
+    def _fit(self, index: int, column: Column) -> Column:
+        name = self._lake_name(index, column.name)
+        if name is None:
+            return replace(column, taken=False)
+        type_ = self.lineage.casts(index).get(column.name, column.type)
+        field = self.fields[name]
+        if field.type is not None and is_wider(field.type, type_):
+            type_ = field.type  # widen: ignore
+        elif not _holds(field, type_):
+            return replace(column, name=name, taken=False)
+        return replace(_cast(column, type_), name=name)
+
+    def _leaves_out(self, kind: str, index: int) -> bool:
+        if self.lineage.versions[index].approval is not None:
+            return False
+        return bool(getattr(self.target.schema_changes, kind) == "ignore")
+
+    def _key_change(self, index: int, schema: TableSchema) -> Iterator[str]:
+        if self.target.write_mode is not WriteMode.UPSERT:
+            return
+        old = {name for name, field in self.fields.items() if field.identifier}
+        new = {self._lake_name(index, c.name) or c.name for c in schema.key_columns}
+        if old and old != new:
+            yield f"key: the lake is keyed by {_names(old)}, the source now by {_names(new)}"
+
+    def _relaxed(self, index: int, schema: TableSchema) -> Iterator[str]:
+        """A required column that left the source: nothing can be required of it any more."""
+        taken = {self._lake_name(index, column.name) for column in schema.columns}
+        for name, field in self.fields.items():
+            if name in taken or name.startswith(CDC_PREFIX) or not field.required:
+                continue
+            if field.identifier:
+                yield f"column {name}: part of the lake's key, gone from the source"
+                continue
+            self._alter(f"ALTER COLUMN {quote_spark(name)} DROP NOT NULL")
+            field.required = False
+
+    def _mode_lines(self) -> Iterator[str]:
+        own = {column.name for column in cdc_columns(self.target)}
+        there = {name for name in self.fields if name.startswith(CDC_PREFIX)}
+        soft = " with soft_delete" if self.target.soft_delete else ""
+        for name in sorted(own ^ there):
+            how = "is missing" if name in own else "is there"
+            yield (
+                f"column {name} {how}: the table was made for another write mode than"
+                f" {self.target.write_mode}{soft}"
+            )
+
+    def _add(self, column: LakeColumn) -> None:
+        # A new column is empty in every old row, so it cannot be required, key or not.
+        self._alter(f"ADD COLUMNS ({replace(column, nullable=True).ddl})")
+        self.fields[column.name] = _Field(column.type, str(column.type), False, False)
+
+    def _rename(self, old: str, new: str) -> None:
+        self._alter(f"RENAME COLUMN {quote_spark(old)} TO {quote_spark(new)}")
+        self.fields = {new if name == old else name: field for name, field in self.fields.items()}
+
+    def _alter(self, what: str) -> None:
+        self.statements.append(f"ALTER TABLE {qualified(self.target)} {what}")
 
 
-def _key_change(existing: Schema, schema: TableSchema, target: LakeTarget) -> list[str]:
-    if target.write_mode is not WriteMode.UPSERT:
-        return []
-    old = existing.identifier_field_names()
-    new = {column.name for column in schema.key_columns}
-    if not old or old == new:
-        return []
-    return [f"key: the lake is keyed by {_names(old)}, the source now by {_names(new)}"]
+def _holds(field: _Field, type_: LogicalType) -> bool:
+    """Whether the lake's type is, or holds every value of, ``type_``."""
+    return field.type == type_ or (field.type is not None and is_wider(type_, field.type))
 
 
-def _left_over(fields: dict[str, NestedField], wanted: set[str], target: LakeTarget) -> list[str]:
-    lines = []
-    for name, field in fields.items():
-        if name in wanted:
-            continue
-        if name.startswith(CDC_PREFIX):
-            lines.append(_mode_line(name, "is there", target))
-        elif field.required:
-            lines.append(f"column {name}: required in the lake, gone from the source")
-    return lines
-
-
-def _mode_line(name: str, how: str, target: LakeTarget) -> str:
-    soft = " with soft_delete" if target.soft_delete else ""
-    return (
-        f"column {name} {how}: the table was made for another write mode than"
-        f" {target.write_mode}{soft}"
-    )
+def _cast(column: Column, type_: LogicalType) -> Column:
+    """The column's text, read as another type."""
+    if column.type == type_:
+        return column
+    number = type_.kind in (Kind.INT, Kind.LONG, Kind.FLOAT, Kind.DOUBLE, Kind.DECIMAL)
+    rule = TextRule.PG_NUMBER if number else _TEXT_OF.get(type_.kind, column.rule)
+    return replace(column, type=type_, rule=rule, recast=True)
 
 
 def _names(names: set[str]) -> str:
     return "(" + ", ".join(sorted(names)) + ")"
-
-
-def _is_wider(old: IcebergType, new: LogicalType) -> bool:
-    if isinstance(old, DecimalType) and new.kind is Kind.DECIMAL:
-        return new.scale == old.scale and new.precision > old.precision
-    return (str(old), _iceberg(new)) in _WIDER
-
-
-def _holds(old: IcebergType, new: LogicalType) -> bool:
-    """Whether the lake's type holds every value of a narrower new one."""
-    if isinstance(old, DecimalType) and new.kind is Kind.DECIMAL:
-        return new.scale == old.scale and new.precision <= old.precision
-    return (_iceberg(new), str(old)) in _WIDER
-
-
-def _iceberg(type_: LogicalType) -> str:
-    """A logical type as PyIceberg prints it."""
-    if type_.kind is Kind.DECIMAL:
-        return f"decimal({type_.precision}, {type_.scale})"
-    if type_.kind is Kind.LIST and type_.element is not None:
-        return f"list<{_iceberg(type_.element)}>"
-    return type_.kind.value

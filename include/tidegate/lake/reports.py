@@ -29,6 +29,7 @@ KINDS: Final = frozenset(
         "rollback",
         "deploy",
         "redrive",
+        "schema",
     }
 )
 KEPT: Final = 2000

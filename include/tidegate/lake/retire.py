@@ -16,6 +16,7 @@ from pyiceberg.exceptions import NamespaceNotEmptyError
 
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import GateConfig
+from tidegate.lake.approvals import Approvals
 from tidegate.lake.audit_trail import AuditTrail
 from tidegate.lake.catalog import load
 from tidegate.lake.change_log import ChangeLog
@@ -96,6 +97,7 @@ def _control(catalog: Catalog, pipeline: PipelineConfig) -> list[tuple[str, str]
     return [
         ChangeLog(catalog, pipeline).identifier,
         SchemaHistory(catalog, pipeline).identifier,
+        Approvals(catalog, pipeline).identifier,
         Reports(catalog, pipeline).identifier,
         Proofs(catalog, pipeline).identifier,
         DeadLetters(catalog, pipeline).identifier,

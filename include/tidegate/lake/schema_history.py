@@ -18,6 +18,7 @@ from tidegate.config.pipeline import PipelineConfig
 from tidegate.envelope.position import Position
 from tidegate.errors import FatalError, RetriableError
 from tidegate.lake import commits
+from tidegate.lake.approvals import Approvals
 from tidegate.lake.ledger import Ledger
 from tidegate.names import TableId
 from tidegate.schema.table import TableSchema
@@ -50,6 +51,7 @@ class SchemaHistory:
 
     def __init__(self, catalog: Catalog, pipeline: PipelineConfig) -> None:
         self._ledger = Ledger(catalog, (pipeline.control_namespace, TABLE_NAME), _SCHEMA)
+        self.approvals = Approvals(catalog, pipeline)
         self._head: int | None = None
         self._entries: tuple[SchemaEntry, ...] = ()
 
@@ -85,11 +87,7 @@ class SchemaHistory:
             for entry in entries:
                 if entry.schema_id == schema_id:
                     return entry.schema
-        raise FatalError(
-            "schema.unknown",
-            f"the schema history does not know schema {schema_id}",
-            hint="the control tables were restored to an older state: sweep the table again",
-        )
+        raise unknown_schema(schema_id)
 
     def latest(self, table: TableId) -> TableSchema | None:
         """The newest schema of ``table``: the highest position of its newest epoch."""
@@ -103,6 +101,11 @@ class SchemaHistory:
         """Entries in the order they were recorded."""
         return [e for e in self._load() if table is None or e.schema.table == table]
 
+    def at(self, table: TableId, position: Position) -> TableSchema | None:
+        """The schema that was in force at ``position``."""
+        wanted = _in_force(self._load(), table, position)
+        return None if wanted is None else self.get(wanted)
+
     def drop(self) -> bool:
         return self._ledger.drop()
 
@@ -115,6 +118,14 @@ class SchemaHistory:
             page = self._ledger.read(table=table)
             self._head, self._entries = page.head, tuple(_entry(row) for row in page.rows)
         return self._entries
+
+
+def unknown_schema(schema_id: str) -> FatalError:
+    return FatalError(
+        "schema.unknown",
+        f"the schema history does not know schema {schema_id}",
+        hint="the control tables were restored to an older state: sweep the table again",
+    )
 
 
 def _entry(row: dict[str, Any]) -> SchemaEntry:

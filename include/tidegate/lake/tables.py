@@ -7,21 +7,16 @@ from typing import Final
 from tidegate.config.pipeline import LakeTarget
 from tidegate.config.sinks import WriteMode
 from tidegate.lake.columns import LakeColumn, cdc_columns, columns, literal, qualified
-from tidegate.lake.evolution import Evolution, Widening, evolution, evolution_sql
 from tidegate.lake.terms import Term, partition_terms, sort_terms
 from tidegate.names import FORMAT_PROPERTY, PROPERTY_PREFIX, STORED_FORMAT, quote_spark
 from tidegate.schema.table import TableSchema
 from tidegate.schema.types import Kind, LogicalType
 
 __all__ = [
-    "Evolution",
     "LakeColumn",
-    "Widening",
     "cdc_columns",
     "columns",
     "create_sql",
-    "evolution",
-    "evolution_sql",
     "qualified",
     "shape_sql",
     "table_properties",

@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from tidegate.names import TableId
 from tidegate.schema.types import Kind, LogicalType, Policy, TextRule
+
+_ID_DIGITS: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +25,13 @@ class Column:
     nullable: bool = True
     key: int | None = None  # 0-based place in the key, None if not part of it
     recast: bool = False  # the pipeline's file asks for another type (schema/contract.py)
+    number: int | None = None
+    """The source's own number of the column, which a rename keeps; None where it is not known."""
+    taken: bool = True  # False: the lake leaves its values out (schema_changes: ignore)
 
     def to_dict(self) -> dict[str, Any]:
-        return {
+        numbered = {} if self.number is None else {"number": self.number}
+        return numbered | {
             "name": self.name,
             "source_type": self.source_type,
             "type": _type_to_dict(self.type),
@@ -45,6 +51,7 @@ class Column:
             policy=Policy(data["policy"]),
             nullable=data["nullable"],
             key=data["key"],
+            number=data.get("number"),  # histories of the first release have none
         )
 
 
@@ -54,12 +61,23 @@ class TableSchema:
 
     table: TableId
     columns: tuple[Column, ...]
+    relation: int | None = None
+    """The source's own number of the table: another one means that it was made anew."""
 
     @property
     def schema_id(self) -> str:
-        """Fingerprint of name, order, types and key: equal schemas have equal ids everywhere."""
-        text = json.dumps([str(self.table), [c.to_dict() for c in self.columns]], sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        """What log rows name: the beginning of the fingerprint."""
+        return self.fingerprint[:_ID_DIGITS]
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of name, order, types, key and the source's numbers, where they are known:
+        equal schemas have equal ids everywhere."""
+        facts: list[Any] = [str(self.table), [c.to_dict() for c in self.columns]]
+        if self.relation is not None:
+            facts.append(self.relation)
+        text = json.dumps(facts, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
 
     @property
     def key_columns(self) -> tuple[Column, ...]:
@@ -71,8 +89,10 @@ class TableSchema:
         return next((c for c in self.columns if c.name == name), None)
 
     def to_json(self) -> str:
+        known = {} if self.relation is None else {"relation": self.relation}
         return json.dumps(
-            {
+            known
+            | {
                 "schema": self.table.schema,
                 "name": self.table.name,
                 "columns": [c.to_dict() for c in self.columns],
@@ -85,6 +105,7 @@ class TableSchema:
         return cls(
             TableId(data["schema"], data["name"]),
             tuple(Column.from_dict(column) for column in data["columns"]),
+            data.get("relation"),
         )
 
 

@@ -105,6 +105,16 @@ def parse_type(text: str) -> LogicalType | None:
     return LogicalType(kind, precision, scale, element)
 
 
+def is_wider(old: LogicalType, new: LogicalType) -> bool:
+    """Whether every value of ``old`` is exact in ``new``, by a promotion that Iceberg allows."""
+    if old.kind is Kind.DECIMAL and new.kind is Kind.DECIMAL:
+        return new.scale == old.scale and new.precision > old.precision
+    return (old.kind, new.kind) in _WIDER
+
+
+_WIDER: Final = {(Kind.INT, Kind.LONG), (Kind.FLOAT, Kind.DOUBLE)}
+
+
 class Policy(StrEnum):
     """What happens to a value that the lake type cannot hold; every use is counted (I6)."""
 

@@ -25,14 +25,14 @@ from pyspark.sql import functions as F
 from tidegate import faults
 from tidegate.config.pipeline import LakeTarget
 from tidegate.config.platform import DlqConfig
-from tidegate.errors import FatalError, HeldError, TidegateError
+from tidegate.errors import FatalError, TidegateError
 from tidegate.lake import commits
 from tidegate.lake.dead_letter_fold import Letter
 from tidegate.lake.dead_letters import DeadLetters
 from tidegate.lake.key_ceiling import key_ceiling
 from tidegate.lake.positions import ancestors, summary
 from tidegate.lake.schema_history import SchemaHistory
-from tidegate.lake.tables import evolution, evolution_sql, qualified
+from tidegate.lake.tables import qualified
 from tidegate.names import (
     CDC_PREFIX,
     LETTERS_PROPERTY,
@@ -41,9 +41,9 @@ from tidegate.names import (
     STEP_PROPERTY,
     apply_branch,
 )
-from tidegate.schema.contract import contracted
 from tidegate.schema.table import TableSchema
 from tidegate.spark import publish
+from tidegate.spark.evolve import evolved
 from tidegate.spark.fence import Fence, drop_leftovers, reload
 from tidegate.spark.fitness import Unfit
 from tidegate.spark.modes import Batch, write
@@ -137,11 +137,15 @@ class _Work:
         self.redrive = redrive
         self.batch_id = uuid.uuid4().hex
         """What this batch does to letters counts while a snapshot with this id is in main."""
-        self.schemas = [
-            (contracted(context.history.get(share.schema_id), target), share)
-            for share in found.shares
-        ]
-        self.table = _evolve(session, context.catalog, target, [one for one, _ in self.schemas])
+        self.table, self.schemas = evolved(
+            session,
+            context.catalog,
+            context.history,
+            target,
+            found,
+            after=span.after,
+            check=context.check,
+        )
 
     def onto(self, branch: str) -> Outcome:
         """Onto a branch of the caller's; what cannot be applied is an error."""
@@ -342,33 +346,6 @@ def lake_shape(session: SparkSession, target: LakeTarget, schema: TableSchema) -
     names = tuple(field.name for field in fields)
     key = tuple(names.index(column.name) for column in schema.key_columns)
     return LakeShape(names, tuple(field.dataType for field in fields), key)
-
-
-def _evolve(
-    session: SparkSession, catalog: Catalog, target: LakeTarget, schemas: list[TableSchema]
-) -> Table:
-    """Make the lake's columns hold every schema of the batch, or hold the table (I8)."""
-    table = reload(catalog, target)
-    if len({tuple(column.name for column in schema.key_columns) for schema in schemas}) > 1:
-        raise _incompatible(target, ["the key changed within the batch"])
-    for schema in schemas:
-        change = evolution(table.schema(), schema, target)
-        if not change.compatible:
-            raise _incompatible(target, list(change.incompatible))
-        if change.needed:
-            for statement in evolution_sql(target, change):
-                session.sql(statement)
-            table = reload(catalog, target)
-    return table
-
-
-def _incompatible(target: LakeTarget, lines: list[str]) -> HeldError:
-    return HeldError(
-        "apply.schema_incompatible",
-        f"{target.source} changed in a way its lake table cannot follow: {'; '.join(lines)}",
-        hint="nothing was applied and nothing is lost: make the source compatible again, or give"
-        " the table a new lake table (table_name) and sweep it; then open its gate",
-    )
 
 
 def _narrow(session: SparkSession, pin: LogPin, target: LakeTarget, span: LogRange) -> DataFrame:

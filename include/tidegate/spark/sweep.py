@@ -6,8 +6,10 @@ that belong to the job around it (``tidegate.jobs.sweep``).
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Final
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
@@ -22,7 +24,11 @@ from tidegate.envelope.position import Position
 from tidegate.errors import FatalError, HeldError
 from tidegate.lake import commits, positions
 from tidegate.lake.catalog import ensure_namespace, load
-from tidegate.lake.tables import create_sql, evolution, evolution_sql, shape_sql
+from tidegate.lake.evolution import Evolution, SchemaConflict, evolve
+from tidegate.lake.lineage import read_lineage
+from tidegate.lake.schema_history import SchemaHistory, unknown_schema
+from tidegate.lake.schema_hold import held_error
+from tidegate.lake.tables import create_sql, shape_sql
 from tidegate.names import sweep_branch
 from tidegate.observability.progress import Progress
 from tidegate.schema.contract import contracted
@@ -41,6 +47,8 @@ from tidegate.spark.sweep_state import (
     sweep_branches,
 )
 from tidegate.spark.sweep_write import BranchWrite
+
+INCOMPATIBLE: Final = "schema.incompatible"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,20 +83,44 @@ class Sweeper:
 
     def prepare(self, target: LakeTarget) -> tuple[Table, TableSchema]:
         """The lake table with every column the source has at the cut (I8)."""
-        schema = contracted(self.cut.schema(target.table), target)
         ensure_namespace(self.catalog, target.namespace)
         table = load(self.catalog, target.identifier)
         if table is None:
+            schema = contracted(self.cut.schema(target.table), target)
             statements = [create_sql(target, schema, self.pipeline.pipeline_id)]
             statements += shape_sql(target, schema)
+            self._record(target)
         else:
-            change = evolution(table.schema(), schema, target)
-            if not change.compatible:
-                raise incompatible(target, change.incompatible)
-            statements = evolution_sql(target, change)
+            change, index = self._evolution(table, target)
+            statements, schema = list(change.statements), _taken(change.schemas[index])
         for statement in statements:
             self.session.sql(statement)
         return self.loaded(target), schema
+
+    def _record(self, target: LakeTarget) -> SchemaHistory:
+        """The cut says exactly which columns the table has, with the source's numbers."""
+        history = SchemaHistory(self.catalog, self.pipeline)
+        history.record(self.cut.schema(target.table), self.cut.position)
+        return history
+
+    def _evolution(self, table: Table, target: LakeTarget) -> tuple[Evolution, int]:
+        """What brings the lake table to the schema of the cut, and that schema's version."""
+        lineage = read_lineage(self._record(target), target)
+        schema_id = self.cut.schema(target.table).schema_id
+        index = lineage.index_of(schema_id, self.cut.position.place)
+        if index is None:
+            raise unknown_schema(schema_id)
+        stands = positions.applied(table)
+        # Nothing was ever written: nothing can be lost, so no policy is asked.
+        base = index if stands is None else lineage.index_at(stands)
+        try:
+            return evolve(table.schema(), lineage, [index], base=base, sweeping=True), index
+        except SchemaConflict as conflict:
+            # What came and went in between was never in the lake, and a sweep does not read it.
+            net, at = lineage.net(base, index)
+            with suppress(SchemaConflict):
+                return evolve(table.schema(), net, [at], base=base, sweeping=True), at
+            raise held_error(INCOMPATIBLE, table.schema(), lineage, conflict) from None
 
     def build(self, target: LakeTarget, run: str, *, resume: bool) -> Built:
         """Bring every row of the source to the branch of ``run``."""
@@ -108,11 +140,11 @@ class Sweeper:
     def build_range(self, target: LakeTarget, run: str, keys: KeyRange) -> Built:
         """Bring the rows of a key range to the branch; all others stay as ``main`` has them."""
         table = self.loaded(target)
-        schema = contracted(self.cut.schema(target.table), target)
+        change, index = self._evolution(table, target)
+        schema = _taken(change.schemas[index])
         key = keys.key(target, schema)
         stands = positions.applied(table)
-        change = evolution(table.schema(), schema, target)
-        if stands is None or change.needed or not change.compatible:
+        if stands is None or change.needed:
             raise HeldError(
                 "sweep.range_needs_table",
                 f"{target.source} was never swept, or its columns changed since",
@@ -235,10 +267,6 @@ def _resumable(left: BranchState, target: LakeTarget, schema: TableSchema, epoch
     return upsert and left.plan.by_key and same
 
 
-def incompatible(target: LakeTarget, lines: tuple[str, ...]) -> HeldError:
-    return HeldError(
-        "schema.incompatible",
-        f"{target.source} no longer fits {target.namespace}.{target.name}: {'; '.join(lines)}",
-        hint="change the source back, or rename or drop the lake table and sweep again; the lake"
-        " never re-types a column in place",
-    )
+def _taken(schema: TableSchema) -> TableSchema:
+    """Only what the lake takes is read."""
+    return replace(schema, columns=tuple(column for column in schema.columns if column.taken))

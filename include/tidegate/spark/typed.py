@@ -68,7 +68,7 @@ class LakeShape:
             self.names.index(schema.columns[slot].name)
             for schema, share in schemas
             for slot in share.gaps
-            if schema.columns[slot].key is None
+            if _gapped(schema.columns[slot], self.names)
         }
         return tuple(sorted(found))
 
@@ -171,7 +171,7 @@ def cells_of(
     shape: LakeShape, schema: TableSchema, share: SchemaShare, old_rows: bool = False
 ) -> list[Cell | None]:
     """One per lake column; None for a column this schema does not have."""
-    slots = {column.name: slot for slot, column in enumerate(schema.columns)}
+    slots = {column.name: slot for slot, column in enumerate(schema.columns) if column.taken}
     return [_cell(schema, slots.get(name), share, old_rows) for name in shape.names]
 
 
@@ -219,6 +219,10 @@ def _sent(column: Column, slot: int, share: SchemaShare) -> Cell:
 
 def _contains(slot: int) -> Expr:
     return F.coalesce(F.array_contains("unchanged", slot), F.lit(False))
+
+
+def _gapped(column: Column, names: tuple[str, ...]) -> bool:
+    return column.key is None and column.taken and column.name in names
 
 
 def _gap(cell: Cell | None) -> Expr:

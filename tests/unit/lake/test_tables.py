@@ -1,31 +1,18 @@
-"""What lake tables look like: columns by mode, terms, DDL, evolution."""
+"""What lake tables look like: columns by mode, terms, DDL."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from pyiceberg.schema import Schema
-from pyiceberg.types import (
-    BooleanType,
-    DecimalType,
-    IntegerType,
-    ListType,
-    LongType,
-    NestedField,
-    StringType,
-    TimestamptzType,
-)
 
 from tidegate.config.pipeline import LakeTarget, PipelineConfig
-from tidegate.config.sinks import IcebergSink, SinkConfig, SinkType, WriteMode
+from tidegate.config.sinks import IcebergSink, SinkConfig, SinkType
 from tidegate.config.source import SourceConfig
 from tidegate.errors import ConfigError
 from tidegate.lake.tables import (
     columns,
     create_sql,
-    evolution,
-    evolution_sql,
     partitioning,
     shape_sql,
 )
@@ -203,92 +190,3 @@ def test_rows_are_ordered_by_the_key_unless_told_otherwise() -> None:
     assert shape_sql(chosen, SCHEMA)[0].endswith(
         "WRITE DISTRIBUTED BY PARTITION LOCALLY ORDERED BY `created_at` DESC NULLS LAST, `id`"
     )
-
-
-def lake_schema(*fields: NestedField, identifiers: list[int] | None = None) -> Schema:
-    return Schema(*fields, identifier_field_ids=identifiers or [])
-
-
-EXISTING = lake_schema(
-    NestedField(1, "id", LongType(), required=True),
-    NestedField(2, "created_at", TimestamptzType(), required=False),
-    NestedField(3, "total", DecimalType(12, 2), required=False),
-    NestedField(4, "tags", ListType(5, StringType(), False), required=False),
-    identifiers=[1],
-)
-
-
-def test_an_equal_schema_needs_nothing() -> None:
-    found = evolution(EXISTING, SCHEMA, target())
-    assert not found.needed
-    assert found.compatible
-
-
-def test_new_columns_are_added_and_types_widened() -> None:
-    old = lake_schema(
-        NestedField(1, "id", IntegerType(), required=True),
-        NestedField(2, "created_at", TimestamptzType(), required=False),
-        NestedField(3, "total", DecimalType(10, 2), required=False),
-        identifiers=[1],
-    )
-    found = evolution(old, SCHEMA, target())
-    assert found.compatible
-    assert evolution_sql(target(), found) == [
-        "ALTER TABLE `lake`.`shop`.`orders` ADD COLUMNS"
-        " (`tags` array<string> COMMENT 'list<string>')",
-        "ALTER TABLE `lake`.`shop`.`orders` ALTER COLUMN `id` TYPE bigint",
-        "ALTER TABLE `lake`.`shop`.`orders` ALTER COLUMN `total` TYPE decimal(12,2)",
-    ]
-
-
-def test_a_narrower_type_fits_as_it_is() -> None:
-    narrower = TableSchema(
-        ORDERS,
-        (
-            column("id", LogicalType(Kind.INT), key=0),
-            ORDER_COLUMNS[1],
-            column("total", LogicalType(Kind.DECIMAL, 9, 2)),
-            ORDER_COLUMNS[3],
-        ),
-    )
-    found = evolution(EXISTING, narrower, target())
-    assert not found.needed
-    assert found.compatible
-
-
-def test_a_dropped_column_stays_in_the_lake() -> None:
-    found = evolution(EXISTING, TableSchema(ORDERS, ORDER_COLUMNS[:3]), target())
-    assert not found.needed
-    assert found.compatible
-
-
-@pytest.mark.parametrize(
-    ("changed", "line"),
-    [
-        (column("total", STRING), "column total: the lake has decimal(12, 2), the source now"),
-        (column("total", LogicalType(Kind.DECIMAL, 12, 4)), "gives decimal(12, 4)"),
-    ],
-)
-def test_another_type_is_incompatible_with_a_readable_line(changed: Column, line: str) -> None:
-    new = TableSchema(ORDERS, (*ORDER_COLUMNS[:2], changed, ORDER_COLUMNS[3]))
-    found = evolution(EXISTING, new, target())
-    assert any(line in text for text in found.incompatible)
-
-
-def test_another_key_is_incompatible() -> None:
-    rekeyed = TableSchema(
-        ORDERS, (column("id", LONG, 0), column("created_at", INSTANT, 1), *ORDER_COLUMNS[2:])
-    )
-    found = evolution(EXISTING, rekeyed, target())
-    assert found.incompatible == (
-        "key: the lake is keyed by (id), the source now by (created_at, id)",
-    )
-
-
-@pytest.mark.parametrize("mode", [WriteMode.APPEND, WriteMode.HISTORY])
-def test_another_write_mode_is_incompatible(mode: WriteMode) -> None:
-    assert not evolution(EXISTING, SCHEMA, target(write_mode=mode)).compatible
-    other = lake_schema(
-        *EXISTING.fields, NestedField(9, "_cdc_deleted", BooleanType(), required=False)
-    )
-    assert not evolution(other, SCHEMA, target()).compatible

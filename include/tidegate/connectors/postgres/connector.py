@@ -18,6 +18,7 @@ from tidegate.connectors.postgres import (
 )
 from tidegate.connectors.postgres.connection import session
 from tidegate.connectors.postgres.settings import PostgresSettings
+from tidegate.connectors.postgres.table_facts import table_facts
 from tidegate.connectors.protocol import (
     ChangeStream,
     ConnectorRole,
@@ -34,6 +35,7 @@ from tidegate.envelope.position import Position
 from tidegate.errors import ConfigError
 from tidegate.names import TableId
 from tidegate.schema.table import TableSchema
+from tidegate.schema.table_facts import TableFacts
 
 if TYPE_CHECKING:
     from tidegate.config.secrets import Secrets
@@ -82,6 +84,10 @@ class PostgresConnector:
     def discover(self, table: TableId) -> TableSchema:
         with session(self.settings, "reading the schema") as connection:
             return discover.discover(connection, table, self.settings.publication)
+
+    def facts(self, table: TableId, known: int | None) -> TableFacts:
+        with session(self.settings, "reading the catalog") as connection:
+            return table_facts(connection, table, known)
 
     def plan(self, deployment: str) -> tuple[str, ...]:
         return provision.plan(self.settings, deployment)

@@ -23,7 +23,7 @@ from tidegate.connectors.postgres.tuples import Payload, Tuples
 from tidegate.connectors.protocol import SchemaSeen
 from tidegate.envelope import log_rows
 from tidegate.envelope.change import Op
-from tidegate.envelope.position import boundary
+from tidegate.envelope.position import Position, lsn_place
 from tidegate.schema.table import TableSchema
 
 SEGMENT_ROWS: Final = 16_384
@@ -130,7 +130,9 @@ class Decoder:
         if schema is not None:
             names = [column.name for column in schema.columns]
             slots = [names.index(column.name) for column in schema.key_columns]
-            seen.append(SchemaSeen(schema, boundary(self._epoch, self._open.lsn)))
+            # Right before the next event: in force from there on, the same on every re-read.
+            place = lsn_place(self._open.lsn, self._open.events)
+            seen.append(SchemaSeen(schema, Position(self._epoch, place)))
         self._relations[relation.relid] = _Relation(message, schema, slots)
 
     def _run(self, messages: Sequence[bytes]) -> tuple[list[pa.RecordBatch], int]:

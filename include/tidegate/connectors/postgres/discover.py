@@ -75,6 +75,11 @@ FROM pg_catalog.pg_publication_tables t
 WHERE t.pubname = %s AND t.schemaname = %s AND t.tablename = %s
 """
 
+_LISTED_SQL: Final = """
+SELECT count(*) FROM pg_catalog.pg_publication_rel WHERE prrelid = %s AND prattrs IS NOT NULL
+"""
+_LISTS_SINCE: Final = 150000  # column lists of publications
+
 
 def relation(connection: Connection, table: TableId) -> Relation | None:
     """The table as it is now, None if there is none."""
@@ -124,6 +129,14 @@ def published(connection: Connection, found: Relation, publication: str | None) 
     return names if connection.info.server_version >= _GENERATED_SINCE else names & plain
 
 
+def has_column_list(connection: Connection, oid: int) -> bool:
+    """Whether any publication sends only some columns of the table."""
+    if connection.info.server_version < _LISTS_SINCE:
+        return False
+    row = connection.execute(_LISTED_SQL, (oid,)).fetchone()
+    return row is not None and row[0] > 0
+
+
 def schema_of(found: Relation, sent: frozenset[str], types: TypeCatalog) -> TableSchema:
     """The table's schema in our terms."""
     attributes = [a for a in found.attributes if a.name in sent]
@@ -133,6 +146,7 @@ def schema_of(found: Relation, sent: frozenset[str], types: TypeCatalog) -> Tabl
     return TableSchema(
         found.table,
         tuple(_column(a, types, places.get(a.name) if complete else None) for a in attributes),
+        found.oid,
     )
 
 
@@ -146,4 +160,5 @@ def _column(attribute: Attribute, types: TypeCatalog, key: int | None) -> Column
         policy=mapped.policy,
         nullable=not attribute.not_null,
         key=key,
+        number=attribute.number,
     )

@@ -6,6 +6,8 @@ key under REPLICA IDENTITY FULL; those come from the live catalog where it still
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tidegate.connectors.postgres import discover
 from tidegate.connectors.postgres.connection import Connection
 from tidegate.connectors.postgres.discover import Attribute
@@ -28,17 +30,19 @@ class Relations:
         if message.table not in self._tables:
             return None
         live = discover.relation(self._connection, message.table)
-        attributes = {a.name: a for a in live.attributes} if live else {}
+        whole = live is None or not discover.has_column_list(self._connection, live.oid)
+        numbers = column_numbers(message, live, whole=whole)
+        names = {a.name: a for a in live.attributes} if live else {}
+        places = {a.number: a for a in live.attributes} if live else {}
         types = TypeCatalog(self._connection)
         types.load(column.type_oid for column in message.columns)
         keys = {name: place for place, name in enumerate(self._key(message, live))}
-        return TableSchema(
-            message.table,
-            tuple(
-                self._column(column, attributes.get(column.name), types, keys.get(column.name))
-                for column in message.columns
-            ),
-        )
+        columns = []
+        for sent, number in zip(message.columns, numbers, strict=True):
+            own = names.get(sent.name) if number is None else places.get(number)
+            column = self._column(sent, own, types, keys.get(sent.name))
+            columns.append(replace(column, number=number))
+        return TableSchema(message.table, tuple(columns), message.relid)
 
     def _key(self, message: RelationMessage, live: discover.Relation | None) -> tuple[str, ...]:
         """What identifies a row in this log: the identity columns, in the index's order."""
@@ -74,3 +78,28 @@ class Relations:
             "SELECT pg_catalog.format_type(%s, %s)", (column.type_oid, column.typmod)
         ).fetchone()
         return str(row[0]) if row else "unknown"
+
+
+def column_numbers(
+    message: RelationMessage, live: discover.Relation | None, *, whole: bool = True
+) -> tuple[int | None, ...]:
+    """The columns' attribute numbers, as far as they are certain.
+
+    The message is of the past, the catalog of now. Numbers are given in order and never again. So
+    a table that never lost a column has numbered what it sent from 1 on, whatever the columns are
+    called today (if it sends the ``whole`` of them); otherwise the catalog must list just the
+    columns of the message.
+    """
+    nobody = (None,) * len(message.columns)
+    if live is None or live.oid != message.relid:
+        return nobody
+    numbers = [a.number for a in live.attributes]
+    whole = whole and not any(a.generated for a in live.attributes)
+    if whole and len(numbers) == max(numbers, default=0) >= len(message.columns):
+        return tuple(range(1, len(message.columns) + 1))
+    sent = [(c.name, c.type_oid, c.typmod) for c in message.columns]
+    names = {name for name, _, _ in sent}
+    known = [a for a in live.attributes if a.name in names]
+    if [(a.name, a.type, a.typmod) for a in known] != sent:
+        return nobody
+    return tuple(a.number for a in known)

@@ -1,0 +1,153 @@
+"""Approving a schema change that holds a table (I10).
+
+The approval is durable first, then the gate opens; killed in between, the same call again opens it
+(I3). The lake's columns change when the rows of that schema are applied, under apply's lease (I4):
+rows before the change keep the old meaning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tidegate import faults
+from tidegate.config.pipeline import PipelineConfig
+from tidegate.config.platform import PlatformConfig
+from tidegate.control.tables import one_table
+from tidegate.errors import ConfigError
+from tidegate.lake.approvals import Approval
+from tidegate.lake.catalog import open_catalog
+from tidegate.lake.evolution import SchemaConflict
+from tidegate.lake.gate import Gate, GateState
+from tidegate.lake.schema_ground import SchemaGround
+from tidegate.lake.schema_history import SchemaHistory
+from tidegate.lake.schema_hold import HOLD_MARK, stop_reason
+from tidegate.names import TableId
+from tidegate.schema.types import parse_type
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """How a change is to be taken."""
+
+    renames: Mapping[str, str] = field(default_factory=dict)  # old → new
+    casts: Mapping[str, str] = field(default_factory=dict)  # column → lake type
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Approved:
+    """What an approval did, or (``dry_run``) would do."""
+
+    table: str
+    schema_id: str | None  # None: everything was approved before, only the gate was left
+    from_position: str | None
+    dry_run: bool
+    statements: tuple[str, ...] = ()
+    opened: tuple[str, ...] = ()
+    next_held: str | None = None  # another change, which waits behind this one
+
+
+def approve(
+    pipeline: PipelineConfig,
+    platform: PlatformConfig,
+    table: str | None,
+    answer: Answer,
+    *,
+    actor: str,
+    dry_run: bool = False,
+) -> Approved:
+    """Let the next held schema of a table through."""
+    name = one_table(pipeline, table)
+    catalog = open_catalog(platform, pipeline)
+    history = SchemaHistory(catalog, pipeline)
+    gate = Gate(catalog, pipeline, platform.gate)
+    ground = SchemaGround.of(catalog, history, pipeline.target(TableId.parse(name)))
+    conflict = None if ground is None else ground.conflict()
+    if ground is None or conflict is None:
+        opened = _only_open(gate, pipeline, name, actor, dry_run)
+        return Approved(name, None, None, dry_run, opened=opened)
+    version = ground.lineage.versions[conflict.index]
+    approval = Approval(
+        name, version.schema_id, version.since, actor, answer.reason, answer.renames, answer.casts
+    )
+    _check(ground, conflict.index, answer)
+    after = ground.approved(conflict.index, approval)
+    following = after.conflict()
+    _refuse(name, conflict, following)
+    opened = ()
+    if not dry_run:
+        history.approvals.add(approval)
+        faults.point("schema.after_approval")
+        opened = _open(gate, pipeline, name, actor)
+    return Approved(
+        table=name,
+        schema_id=version.schema_id,
+        from_position=str(version.since),
+        dry_run=dry_run,
+        statements=after.statements(conflict.index),
+        opened=opened,
+        next_held=None if following is None else "; ".join(following.reasons),
+    )
+
+
+def _check(ground: SchemaGround, index: int, answer: Answer) -> None:
+    """Names must be those of the lake and of the schema that is approved."""
+    schema = ground.lineage.schema(index)
+    before = {c.name for c in ground.lineage.schema(index - 1).columns} if index else set()
+    lake = {field.name: str(field.field_type) for field in ground.existing.fields}
+    for old, new in answer.renames.items():
+        if old not in before | set(lake) or schema.column(old) is not None:
+            raise _wrong(f"--rename {old}={new}: {old} is no lake column that left the source")
+        if schema.column(new) is None or new in lake:
+            raise _wrong(f"--rename {old}={new}: {new} is no column that is new to the lake")
+    for name, text in answer.casts.items():
+        if parse_type(text) is None:
+            raise _wrong(f"--cast {name}={text}: {text} is no type of the lake")
+        if schema.column(name) is None or name not in lake:
+            raise _wrong(f"--cast {name}={text}: lake and source do not both have {name}")
+
+
+def _wrong(message: str) -> ConfigError:
+    return ConfigError(
+        "schema.wrong_answer",
+        message,
+        hint="`tidegate schema PIPELINE --held` shows lake and source side by side",
+    )
+
+
+def _refuse(name: str, conflict: SchemaConflict, following: SchemaConflict | None) -> None:
+    if following is None or following.index != conflict.index:
+        return
+    raise ConfigError(
+        "schema.cannot_approve",
+        f"{name}: {'; '.join(following.reasons)}",
+        hint="no approval makes the lake's table hold this: --cast to the lake's own type, or give"
+        " the table a new lake table (table_name) and sweep it",
+    )
+
+
+def _only_open(
+    gate: Gate, pipeline: PipelineConfig, name: str, actor: str, dry_run: bool
+) -> tuple[str, ...]:
+    known = gate.states([name])[name]
+    if known.state is not GateState.HELD or not (known.reason or "").startswith(HOLD_MARK):
+        raise ConfigError(
+            "schema.nothing_held",
+            f"no schema change holds {name}",
+            hint="`tidegate gate show` says what does, if anything",
+        )
+    return () if dry_run else _open(gate, pipeline, name, actor)
+
+
+def _open(gate: Gate, pipeline: PipelineConfig, name: str, actor: str) -> tuple[str, ...]:
+    """Open what the change closed, and nothing that is closed for another reason."""
+    opened = []
+    for table, known in gate.states(pipeline.source.tables).items():
+        reason = known.reason or ""
+        own = table == name and reason.startswith(HOLD_MARK)
+        if known.state is GateState.HELD and (own or reason == stop_reason(name)):
+            opened.append(table)
+    if opened:
+        gate.open(opened, f"the schema of {name} was approved", actor)
+    return tuple(opened)

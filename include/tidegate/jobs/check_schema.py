@@ -1,0 +1,185 @@
+"""Look at the live source ahead of time: will its schemas flow, and what was never sent. No JVM.
+
+``python -m tidegate.jobs.check_schema`` is the process Airflow starts. Nothing is changed: what it
+saw of the catalog goes to the reports, where the next look finds it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.table import Table
+
+from tidegate.config.pipeline import LakeTarget, PipelineConfig
+from tidegate.config.platform import PlatformConfig
+from tidegate.config.secrets import Secrets
+from tidegate.connectors.protocol import Source
+from tidegate.connectors.registry import open_source
+from tidegate.envelope.position import Position
+from tidegate.errors import TidegateError
+from tidegate.jobs import door
+from tidegate.lake import positions
+from tidegate.lake.catalog import load, open_catalog
+from tidegate.lake.reports import Report, Reports
+from tidegate.lake.schema_ahead import ahead, unsent
+from tidegate.lake.schema_ground import SchemaGround
+from tidegate.lake.schema_history import SchemaHistory
+from tidegate.names import POSITION_PROPERTY, STEP_PROPERTY, TableId
+from tidegate.observability import log
+from tidegate.schema.table_facts import TableFacts
+
+KIND = "schema"
+_LOG = log.get(__name__)
+_SWEEP_STEP = "sweep"
+_REPORTS_READ = 500
+"""As many as status looks through."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableCheck:
+    """One table's verdict."""
+
+    table: str
+    status: str  # ok | follows | needs_sweep | incompatible | missing | unswept | failed
+    changes: tuple[str, ...] = ()
+    reason: str = ""
+    error: TidegateError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    run: str
+    tables: list[TableCheck]
+
+    @property
+    def failed(self) -> bool:
+        return any(table.status not in ("ok", "follows", "unswept") for table in self.tables)
+
+
+def run_check_schema(
+    pipeline: PipelineConfig,
+    platform: PlatformConfig,
+    *,
+    tables: Sequence[str] | None = None,
+    run: str,
+    secrets: Secrets | None = None,
+) -> CheckResult:
+    """The verdict on every table (or ``tables``)."""
+    catalog = open_catalog(platform, pipeline)
+    source = open_source(pipeline, platform, secrets)
+    reports = Reports(catalog, pipeline)
+    names = [str(TableId.parse(name)) for name in tables or pipeline.source.tables]
+    try:
+        look = _Look(catalog, pipeline, source, reports)
+        checks = [look.table(pipeline.target(TableId.parse(name))) for name in names]
+    finally:
+        source.close()
+    reports.add(KIND, run, {"tables": look.seen})
+    for check in checks:
+        wrong = check.status not in ("ok", "follows", "unswept")
+        level = logging.WARNING if wrong else logging.INFO
+        log.event(
+            _LOG,
+            f"{check.table}: {check.status}",
+            level,
+            table=check.table,
+            status=check.status,
+            reason=check.reason,
+        )
+    return CheckResult(run, checks)
+
+
+class _Look:
+    """One look at the source."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        pipeline: PipelineConfig,
+        source: Source,
+        reports: Reports,
+    ) -> None:
+        self.catalog = catalog
+        self.source = source
+        self.history = SchemaHistory(catalog, pipeline)
+        self.earlier = reports.recent(KIND, limit=_REPORTS_READ)
+        self.sweeps = reports.recent(_SWEEP_STEP, limit=_REPORTS_READ)
+        self.seen: list[dict[str, Any]] = []
+
+    def table(self, target: LakeTarget) -> TableCheck:
+        try:
+            return self._table(target)
+        except TidegateError as error:
+            return TableCheck(target.source, "failed", reason=error.message, error=error)
+
+    def _table(self, target: LakeTarget) -> TableCheck:
+        latest = self.history.latest(target.table)
+        now = self.source.facts(target.table, latest.relation if latest else None)
+        if now.relation is None:
+            moved = f"it is called {now.name_now} now" if now.name_now else "it was dropped"
+            return TableCheck(
+                target.source,
+                "missing",
+                reason=f"the source has no table {target.source}: {moved}; the lake's stays as it"
+                " is. Change source.tables and deploy",
+            )
+        lake = load(self.catalog, target.identifier)
+        ground = SchemaGround.of(self.catalog, self.history, target)
+        if lake is None or ground is None:
+            return TableCheck(target.source, "unswept", reason="it was never swept")
+        live = self.source.discover(target.table)
+        cut = self._last_sweep(lake, target.source)
+        swept = self.history.at(target.table, cut) if cut else None
+        found = ahead(ground, live)
+        hidden = tuple(unsent(swept, live, now, self._before(target.source, cut)))
+        self.seen.append(
+            {"table": target.source, "cut": str(cut) if cut else None, "facts": now.to_dict()}
+        )
+        return _verdict(target.source, found.changes, found.conflicts, hidden)
+
+    def _before(self, table: str, cut: Position | None) -> TableFacts | None:
+        """The facts of the first look after the last sweep."""
+        for entry in reversed(list(_entries(self.earlier, table))):
+            if cut is not None and entry["cut"] == str(cut):
+                return TableFacts.from_dict(entry["facts"])
+        return None
+
+    def _last_sweep(self, lake: Table, table: str) -> Position | None:
+        """The cut of the table's newest sweep: its snapshot may have expired, then its report."""
+        for snapshot in positions.ancestors(lake.metadata):
+            facts = positions.summary(snapshot)
+            if facts.get(STEP_PROPERTY) == _SWEEP_STEP:
+                return Position.parse(facts[POSITION_PROPERTY])
+        told = (e["position"] for e in _entries(self.sweeps, table) if e["status"] == "swept")
+        seen = (entry["cut"] for entry in _entries(self.earlier, table))
+        found = next(told, None) or next(seen, None)
+        return Position.parse(found) if found else None
+
+
+def _entries(reports: Sequence[Report], table: str) -> Iterator[dict[str, Any]]:
+    """What reports say of a table, newest first."""
+    for report in reports:
+        yield from (e for e in report.body.get("tables", ()) if e["table"] == table)
+
+
+def _verdict(
+    table: str, changes: tuple[str, ...], conflicts: tuple[str, ...], hidden: tuple[str, ...]
+) -> TableCheck:
+    if conflicts:
+        said = "; ".join([*conflicts, *hidden])
+        return TableCheck(table, "incompatible", changes, f"it will be held: {said}")
+    if hidden:
+        return TableCheck(table, "needs_sweep", changes, f"sweep it: {'; '.join(hidden)}")
+    return TableCheck(table, "follows" if changes else "ok", changes, "; ".join(changes))
+
+
+def _job(call: door.Call) -> Any:
+    return run_check_schema(call.pipeline, call.platform, tables=call.tables, run=call.run)
+
+
+if __name__ == "__main__":
+    door.main(_job, name="check_schema", spark=False)

@@ -1,0 +1,385 @@
+"""Schema changes of a real PostgreSQL: followed, held, approved, exactly from their position."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.support.cli import configured
+from tests.support.stack import Stack
+from tidegate import faults
+from tidegate.control import schemas as control
+from tidegate.control.schema_approval import Answer, Approved, approve
+from tidegate.errors import ConfigError
+from tidegate.jobs.apply import run_apply
+from tidegate.jobs.apply_result import TableResult
+from tidegate.jobs.capture import run_capture
+from tidegate.jobs.check_schema import run_check_schema
+from tidegate.lake.schema_hold import HOLD_MARK, stop_reason
+
+pytestmark = [pytest.mark.postgres, pytest.mark.spark]
+
+
+def flow(stack: Stack) -> dict[str, TableResult]:
+    """Capture and apply once."""
+    run_capture(stack.pipeline, stack.platform)
+    result = run_apply(stack.spark, stack.pipeline, stack.platform, run="flow")
+    return {table.table.removeprefix("public."): table for table in result.tables}
+
+
+def states(results: dict[str, TableResult]) -> dict[str, str]:
+    return {name: result.status.value for name, result in results.items()}
+
+
+def field_ids(stack: Stack, table: str) -> dict[str, int]:
+    return {field.name: field.field_id for field in stack.table(table).schema().fields}
+
+
+def let(stack: Stack, table: str, **answer: Any) -> Approved:
+    return approve(
+        stack.pipeline, stack.platform, f"public.{table}", Answer(**answer), actor="a person"
+    )
+
+
+def waiting(stack: Stack) -> dict[str, control.HeldSchema]:
+    found = control.held(stack.pipeline, stack.platform)
+    return {entry.table.removeprefix("public."): entry for entry in found}
+
+
+def test_changes_the_lake_follows_and_what_readers_see(stack: Callable[..., Stack]) -> None:
+    """Rename (in the middle, at the end, of the key, there and back), drop, add, widen, relax:
+    rows before and after in one transaction, applied in one run."""
+    tables = ("middle", "tail", "keyed", "back", "dropped", "many")
+    made = stack(*(f"public.{name}" for name in tables), deployed=False)
+    db = made.db
+    db.sql(
+        "CREATE TABLE middle (id int PRIMARY KEY, a int, c text)",
+        "CREATE TABLE tail (id int PRIMARY KEY, old int, a text)",
+        "ALTER TABLE tail DROP COLUMN old",  # numbers have a hole
+        "CREATE TABLE keyed (id int PRIMARY KEY, v text)",
+        "CREATE TABLE back (id int PRIMARY KEY, a int)",
+        "CREATE TABLE dropped (id int PRIMARY KEY, gone text NOT NULL, v text)",
+        "CREATE TABLE many (id int PRIMARY KEY, n int, v text)",
+        "INSERT INTO middle VALUES (1, 10, 'one'), (2, 20, 'two')",
+        "INSERT INTO tail VALUES (1, 'one')",
+        "INSERT INTO keyed VALUES (1, 'one')",
+        "INSERT INTO back VALUES (1, 10)",
+        "INSERT INTO dropped VALUES (1, 'kept', 'one')",
+        "INSERT INTO many SELECT 1, 1, string_agg(md5(i::text), '') FROM generate_series(1, 300) i",
+        "INSERT INTO many VALUES (2, 2, 'short')",
+    )
+    made.deploy()
+    made.sweep()
+    before = {name: field_ids(made, f"public.{name}") for name in tables}
+    db.sql(
+        "BEGIN; INSERT INTO middle VALUES (3, 30, 'three'); ALTER TABLE middle RENAME a TO b;"
+        " INSERT INTO middle VALUES (4, 40, 'four'); UPDATE middle SET b = 11 WHERE id = 1; COMMIT",
+        "BEGIN; INSERT INTO tail VALUES (2, 'two'); ALTER TABLE tail RENAME a TO b;"
+        " INSERT INTO tail VALUES (3, 'three'); COMMIT",
+        "BEGIN; INSERT INTO keyed VALUES (2, 'two'); ALTER TABLE keyed RENAME id TO key;"
+        " UPDATE keyed SET v = 'one!' WHERE key = 1; DELETE FROM keyed WHERE key = 2; COMMIT",
+        "BEGIN; ALTER TABLE back RENAME a TO b; INSERT INTO back VALUES (2, 20);"
+        " ALTER TABLE back RENAME b TO a; INSERT INTO back VALUES (3, 30); COMMIT",
+        "BEGIN; INSERT INTO dropped VALUES (2, 'two', 'b'); ALTER TABLE dropped DROP COLUMN gone;"
+        " INSERT INTO dropped VALUES (3, 'c'); COMMIT",
+        # The long value is not sent again: it is found in the lake under the column's new name.
+        "BEGIN; UPDATE many SET n = 5 WHERE id = 1; ALTER TABLE many RENAME v TO w;"
+        " ALTER TABLE many ADD COLUMN x int, ALTER n TYPE bigint;"
+        " UPDATE many SET n = 5000000000, x = 1 WHERE id = 1; COMMIT",
+    )
+    assert set(states(flow(made)).values()) == {"applied"}
+
+    assert made.lake("public.middle", "id", "b", "c") == [
+        (1, 11, "one"), (2, 20, "two"), (3, 30, "three"), (4, 40, "four"),
+    ]  # fmt: skip
+    assert field_ids(made, "public.middle")["b"] == before["middle"]["a"]
+    assert made.lake("public.tail", "id", "b") == [(1, "one"), (2, "two"), (3, "three")]
+    assert field_ids(made, "public.tail")["b"] == before["tail"]["a"]
+    assert made.lake("public.keyed", "key", "v") == [(1, "one!")]
+    assert made.table("public.keyed").schema().identifier_field_names() == {"key"}
+    assert made.lake("public.back", "id", "a") == [(1, 10), (2, 20), (3, 30)]
+    assert field_ids(made, "public.back") == before["back"]
+    assert made.lake("public.dropped", "id", "gone", "v") == [
+        (1, "kept", "one"), (2, "two", "b"), (3, None, "c"),
+    ]  # fmt: skip
+    assert made.lake("public.many", "id", "n", "w", "x") == db.rows(
+        "SELECT id, n, w, x FROM many ORDER BY id"
+    )
+
+    # Between runs, and a schema that the log has not used yet.
+    db.sql("ALTER TABLE middle RENAME c TO d")
+    db.sql("INSERT INTO middle VALUES (5, 50, 'five')")
+    assert states(flow(made))["middle"] == "applied"
+    assert made.lake("public.middle", "id", "d")[-1] == (5, "five")
+    assert field_ids(made, "public.middle")["d"] == before["middle"]["c"]
+    db.sql("ALTER TABLE tail RENAME b TO e")  # a sweep sees it first
+    made.swept("public.tail")
+    assert field_ids(made, "public.tail")["e"] == before["tail"]["a"]
+    db.sql("INSERT INTO tail VALUES (4, 'four')")
+    assert states(flow(made))["tail"] == "applied"
+    assert len(made.lake("public.tail", "id", "e")) == 4
+
+    listed = control.schemas(made.pipeline, made.platform, ["public.middle"])
+    assert [row.kinds for row in listed] == [(), ("rename",), ("rename",)]
+    assert listed[1].changes == ("a is called b now",)
+    assert [row.current for row in listed] == [False, False, True]
+    first = control.schema(made.pipeline, made.platform, "middle", listed[0].first_used)
+    assert [column.name for column in first.columns] == ["id", "a", "c"]
+    newest = control.schema(made.pipeline, made.platform, "middle")
+    assert [(c.name, c.number) for c in newest.columns] == [("id", 1), ("b", 2), ("d", 3)]
+
+
+def approve_on_the_command_line(made: Stack, tables: tuple[str, ...], folder: Path) -> None:
+    """The same actions as a person has them, each a process of its own."""
+    cli = configured(folder, made.db, *(f"public.{name}" for name in tables))
+    home = {"lake": {"home": made.platform.lake.home}}
+    (folder / "platform.yaml").write_text(yaml.safe_dump(home), encoding="utf-8")
+    (entry,) = cli.result("schema", "--held", "--table", "public.narrow")["held"]
+    assert entry["sides"] == [{"column": "v", "lake": "long", "source": "integer as int"}]
+    for words in (("gate", "show"), ("status", "--offline"), ("schema", "--held")):
+        shown = cli.run(*words)
+        assert shown.returncode == 0 and "source now" in shown.stdout, shown
+    listed = cli.result("schemas", "--table", "public.narrow")["schemas"]
+    assert [row["kinds"] for row in listed] == [[], ["narrow"]]
+    newest = cli.result("schema", "--table", "public.narrow")
+    assert newest["columns"][1]["lake_type"] == "int"
+    older = cli.result("schema", "--table", "public.narrow", "--at", listed[0]["first_used"])
+    assert older["columns"][1]["lake_type"] == "long"
+    words = ("schema", "approve", "--table", "public.narrow")
+    assert cli.result(*words, "--dry-run")["opened"] == []
+    assert cli.result(*words, "--cast", "v", code=2)["code"] == "cli.usage"
+    assert cli.result(*words)["opened"] == ["public.narrow"]
+    assert cli.result(*words, code=2)["code"] == "schema.nothing_held"
+
+
+def test_what_is_held_is_approved_and_flows_from_its_position(
+    stack: Callable[..., Stack],
+    fault: Callable[[str], None],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    tables = ("retyped", "casted", "narrow", "replaced", "guess", "anew", "fine", "rekeyed")
+    made = stack(*(f"public.{name}" for name in tables), deployed=False)
+    db = made.db
+    for name in tables:
+        kind = "bigint" if name == "narrow" else "int"
+        db.sql(
+            f"CREATE TABLE {name} (id int PRIMARY KEY, v {kind})",
+            f"INSERT INTO {name} VALUES (1, 10), (2, 20)",
+        )
+    db.sql("ALTER TABLE guess ADD COLUMN x int, ADD COLUMN y int", "ALTER TABLE guess DROP x")
+    made.deploy()
+    made.sweep()
+    db.sql(
+        "BEGIN; INSERT INTO retyped VALUES (3, 30); ALTER TABLE retyped ALTER v TYPE text;"
+        " INSERT INTO retyped VALUES (4, 'four'); UPDATE retyped SET v = 'one' WHERE id = 1;"
+        " COMMIT",
+        "ALTER TABLE casted ALTER v TYPE text; INSERT INTO casted VALUES (3, '30')",
+        "ALTER TABLE narrow ALTER v TYPE int; INSERT INTO narrow VALUES (3, 30)",
+        "BEGIN; INSERT INTO replaced VALUES (3, 30); ALTER TABLE replaced DROP v;"
+        " ALTER TABLE replaced ADD v text; INSERT INTO replaced VALUES (4, 'four'); COMMIT",
+        # Captured after the column was renamed once more: its number is not certain any more.
+        "ALTER TABLE guess RENAME y TO z; INSERT INTO guess VALUES (3, 30, 300)",
+        "ALTER TABLE guess RENAME z TO w; INSERT INTO guess VALUES (4, 40, 400)",
+        "INSERT INTO fine VALUES (3, 30)",
+        "DROP TABLE anew",
+        "CREATE TABLE anew (id int PRIMARY KEY, v int)",
+        "ALTER TABLE rekeyed DROP CONSTRAINT rekeyed_pkey, ADD PRIMARY KEY (v);"
+        " INSERT INTO rekeyed VALUES (3, 30)",
+    )
+    made.deploy()  # the new table has to be published again
+    db.sql("INSERT INTO anew VALUES (3, 30)")
+    assert states(flow(made)) == dict.fromkeys(tables, "held") | {"fine": "applied"}
+    assert made.lake("public.fine")[-1] == (3, 30)
+    assert made.lake("public.retyped") == [(1, 10), (2, 20)]  # nothing of the batch was applied
+
+    reason = made.state("public.retyped").reason or ""
+    assert reason.startswith(HOLD_MARK)
+    assert "v      | int  | text as string" in reason
+    found = waiting(made)
+    assert set(found) == set(tables) - {"fine"}
+    assert not found["rekeyed"].approvable
+    assert found["guess"].reasons == ("y left and z came: renamed, or dropped and added?",)
+    assert found["narrow"].reasons == ("v is narrower: bigint as long → integer as int",)
+
+    for wrong in ({"renames": {"v": "nope"}}, {"casts": {"v": "money"}}, {"casts": {"q": "int"}}):
+        with pytest.raises(ConfigError) as caught:
+            let(made, "retyped", **wrong)
+        assert caught.value.code == "schema.wrong_answer"
+    for table, answer in (("rekeyed", {}), ("casted", {"casts": {"v": "boolean"}})):
+        with pytest.raises(ConfigError) as caught:
+            let(made, table, **answer)
+        assert caught.value.code == "schema.cannot_approve"
+    with pytest.raises(ConfigError) as caught:
+        let(made, "fine")
+    assert caught.value.code == "schema.nothing_held"
+
+    fault("schema.after_approval")
+    with pytest.raises(faults.Fault):
+        let(made, "retyped")
+    monkeypatch.delenv("TIDEGATE_FAULT")
+    assert made.state("public.retyped").state == "held"
+    assert let(made, "retyped").opened == ("public.retyped",)  # the approval was durable
+    assert let(made, "casted", casts={"v": "int"}).statements == ()
+    approve_on_the_command_line(made, tables, tmp_path)
+    let(made, "replaced")
+    named = let(made, "guess", renames={"y": "z"})
+    assert named.next_held is not None  # z → w is as uncertain as y → z
+    # Killed after the old column was set aside, before the new one was added.
+    fault("apply.after_evolve")
+    with pytest.raises(faults.Fault):
+        flow(made)
+    monkeypatch.delenv("TIDEGATE_FAULT")
+    again = states(flow(made))
+    assert {again[name] for name in ("retyped", "casted", "narrow", "replaced")} == {"applied"}
+    assert again["guess"] == "held"
+
+    (aside,) = [name for name in field_ids(made, "public.retyped") if "__until_" in name]
+    assert made.lake("public.retyped", "id", aside, "v") == [
+        (1, None, "one"), (2, 20, None), (3, 30, None), (4, None, "four"),
+    ]  # fmt: skip
+    assert made.lake("public.casted") == [(1, 10), (2, 20), (3, 30)]
+    assert made.lake("public.narrow") == [(1, 10), (2, 20), (3, 30)]
+    (aside,) = [name for name in field_ids(made, "public.replaced") if "__until_" in name]
+    assert made.lake("public.replaced", "id", aside, "v")[2:] == [(3, 30, None), (4, None, "four")]
+
+    let(made, "guess", renames={"y": "w"})
+    made.swept("public.anew")  # what it lost was never sent: only a sweep helps
+    assert states(flow(made))["guess"] == "applied"
+    assert made.lake("public.guess", "id", "v", "w")[2:] == [(3, 30, 300), (4, 40, 400)]
+    assert made.lake("public.anew") == [(3, 30)]
+    assert set(waiting(made)) == {"rekeyed"}
+    db.sql("ALTER TABLE rekeyed DROP CONSTRAINT rekeyed_pkey, ADD PRIMARY KEY (id)")
+    made.swept("public.rekeyed")  # changed back: what was between is not read
+    assert made.lake("public.rekeyed") == [(1, 10), (2, 20), (3, 30)]
+    assert not waiting(made)
+
+    # A second change after an approval needs one of its own; the cast is of the first.
+    db.sql(
+        "ALTER TABLE retyped ALTER v TYPE boolean USING false;"
+        " INSERT INTO retyped VALUES (5, true)",
+        "INSERT INTO casted VALUES (4, '40')",
+        "INSERT INTO anew VALUES (4, 40)",
+    )
+    later = states(flow(made))
+    assert (later["retyped"], later["casted"], later["anew"]) == ("held", "applied", "applied")
+    assert made.lake("public.casted")[-1] == (4, 40)
+
+
+def test_policies_per_table_and_a_pipeline_that_stops(stack: Callable[..., Stack]) -> None:
+    made = stack(
+        "public.ignored",
+        "public.strict",
+        "public.free",
+        deployed=False,
+        lake={
+            "tables": {
+                "public.ignored": {"schema_changes": {"add": "ignore", "retype": "ignore"}},
+                "public.strict": {"compatibility": "FULL"},
+                "public.free": {"schema_changes": {"retype": "evolve"}},
+            }
+        },
+    )
+    made.pipeline = made.pipeline.model_copy(update={"stop_on_incompatible_schema": True})
+    db = made.db
+    for name in ("ignored", "strict", "free"):
+        db.sql(
+            f"CREATE TABLE {name} (id int PRIMARY KEY, v int NOT NULL)",
+            f"INSERT INTO {name} VALUES (1, 10)",
+        )
+    made.deploy()
+    made.sweep()
+    db.sql(
+        "ALTER TABLE ignored ADD w int, ALTER v TYPE text; INSERT INTO ignored VALUES (2, 'b', 5)",
+        "ALTER TABLE free ALTER v TYPE text; INSERT INTO free VALUES (2, 'b')",
+    )
+    assert set(states(flow(made)).values()) == {"applied", "unchanged"}
+    assert made.lake("public.ignored") == [(1, 10), (2, None)]
+    assert made.lake("public.free", "id", "v") == [(1, None), (2, "b")]
+    swept = made.swept("public.ignored")  # the sweep leaves the same columns out
+    assert swept.rows == 2
+    assert made.lake("public.ignored") == [(1, None), (2, None)]
+
+    db.sql("ALTER TABLE strict DROP COLUMN v; INSERT INTO strict VALUES (2)")
+    result = flow(made)
+    assert states(result)["strict"] == "held"
+    assert "not FULL: readers by the old schema need v" in (result["strict"].reason or "")
+    assert made.state("public.free").reason == stop_reason("public.strict")
+    assert made.state("public.ignored").state == "held"
+    with pytest.raises(Exception, match="not FULL"):
+        raise made.sweep("public.strict").tables[0].error or AssertionError  # a sweep asks as well
+    assert let(made, "strict").opened == ("public.ignored", "public.strict", "public.free")
+    assert set(states(flow(made)).values()) == {"applied", "unchanged"}
+    assert made.lake("public.strict") == [(1, 10), (2, None)]
+
+
+def test_a_look_at_the_live_source_tells_what_will_come_and_what_never_was_sent(
+    stack: Callable[..., Stack],
+) -> None:
+    tables = ("same", "added", "filled", "retyped", "gone", "moved", "anew", "labelled", "parted")
+    made = stack(*(f"public.{name}" for name in tables), deployed=False)
+    db = made.db
+    db.sql("CREATE TYPE mood AS ENUM ('good', 'bad')")
+    for name in tables[:7]:
+        db.sql(f"CREATE TABLE {name} (id int PRIMARY KEY, v int)")
+    db.sql(
+        "CREATE TABLE labelled (id int PRIMARY KEY, v mood)",
+        "CREATE TABLE parted (id int PRIMARY KEY, v int) PARTITION BY RANGE (id)",
+        "CREATE TABLE parted_1 PARTITION OF parted FOR VALUES FROM (0) TO (10)",
+        "CREATE TABLE parted_2 PARTITION OF parted FOR VALUES FROM (10) TO (20)",
+    )
+    made.deploy()
+
+    def look(run: str) -> dict[str, tuple[str, str]]:
+        found = run_check_schema(made.pipeline, made.platform, run=run)
+        return {c.table.removeprefix("public."): (c.status, c.reason) for c in found.tables}
+
+    assert {status for status, _ in look("before").values()} == {"unswept"}
+    made.sweep()
+    assert {status for status, _ in look("first").values()} == {"ok"}
+    db.sql(
+        "ALTER TABLE added ADD COLUMN w int",
+        "ALTER TABLE filled ADD COLUMN w int DEFAULT 7, ADD COLUMN x timestamptz DEFAULT now()",
+        "ALTER TABLE retyped ALTER v TYPE text",
+        "DROP TABLE gone",
+        "ALTER TABLE moved RENAME TO elsewhere",
+        "DROP TABLE anew",
+        "CREATE TABLE anew (id int PRIMARY KEY, v int)",
+        "ALTER TYPE mood RENAME VALUE 'bad' TO 'sad'",
+        "ALTER TABLE parted DETACH PARTITION parted_2",
+        "CREATE TABLE parted_3 (id int PRIMARY KEY, v int)",
+        "ALTER TABLE parted ATTACH PARTITION parted_3 FOR VALUES FROM (20) TO (30)",
+    )
+    said = look("second")
+    assert {name: status for name, (status, _) in said.items()} == {
+        "same": "ok",
+        "added": "follows",
+        "filled": "needs_sweep",
+        "retyped": "incompatible",
+        "gone": "missing",
+        "moved": "missing",
+        "anew": "incompatible",
+        "labelled": "needs_sweep",
+        "parted": "needs_sweep",
+    }
+    for name, words in {
+        "added": "w was added: integer as int",
+        "filled": "w was added with a default, which old rows have",
+        "retyped": "v has another type: integer as int → text as string",
+        "gone": "it was dropped",
+        "moved": "it is called public.elsewhere now",
+        "anew": "made anew",
+        "labelled": "mood.bad is called mood.sad now",
+        "parted": "partition public.parted_2 is gone",
+    }.items():
+        assert words in said[name][1], said[name]
+    assert "partition public.parted_3 came" in said["parted"][1]
+    assert look("third")["labelled"] == said["labelled"]  # it does not forget
+
+    made.sweep("public.filled", "public.labelled", "public.parted")
+    after = look("fourth")
+    assert [after[name][0] for name in ("filled", "labelled", "parted")] == ["ok", "ok", "ok"]
