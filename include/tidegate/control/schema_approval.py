@@ -16,6 +16,7 @@ from tidegate.config.platform import PlatformConfig
 from tidegate.control.tables import one_table
 from tidegate.errors import ConfigError
 from tidegate.lake.approvals import Approval
+from tidegate.lake.audit_trail import Action, AuditTrail
 from tidegate.lake.catalog import open_catalog
 from tidegate.lake.evolution import SchemaConflict
 from tidegate.lake.gate import Gate, GateState
@@ -77,9 +78,12 @@ def approve(
     _refuse(name, conflict, following)
     opened = ()
     if not dry_run:
-        history.approvals.add(approval)
-        faults.point("schema.after_approval")
-        opened = _open(gate, pipeline, name, actor)
+        trail = AuditTrail(catalog, pipeline)
+        told = {"schema_id": version.schema_id, "reason": answer.reason or None}
+        with trail.action(Action.APPROVE, [name], **told):
+            history.approvals.add(approval)
+            faults.point("schema.after_approval")
+            opened = _open(gate, pipeline, name, actor)
     return Approved(
         table=name,
         schema_id=version.schema_id,

@@ -18,9 +18,11 @@ from tidegate.config.pipeline import LakeTarget, PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.envelope.position import Position
 from tidegate.errors import ConfigError
+from tidegate.jobs.audited import audited
 from tidegate.jobs.comparing import Comparer, Task
 from tidegate.jobs.sweep_plan import check_tables
 from tidegate.jobs.verdict import TableVerdict, VerifyResult
+from tidegate.lake.audit_trail import Action
 from tidegate.lake.reports import Reports
 from tidegate.names import TableId
 from tidegate.observability.progress import Progress, silent
@@ -70,7 +72,8 @@ def run_reload(
 
     job = Comparer(spark, pipeline, platform, run, progress)
     task = Task("reload", select, settle, repair=not dry_run)
-    position, verdicts = job.compare(targets, task)
+    with audited(job.catalog, pipeline, Action.RELOAD, targets, run, when=task.repair):
+        position, verdicts = job.compare(targets, task)
     result = VerifyResult(run, position, round(time.monotonic() - began, 3), verdicts)
     Reports(job.catalog, pipeline).add("reload", run, result.without_keys())
     return result

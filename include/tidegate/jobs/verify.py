@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING
 from tidegate.config.pipeline import LakeTarget, PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.envelope.position import Position
+from tidegate.jobs.audited import audited
 from tidegate.jobs.comparing import Comparer, Task
 from tidegate.jobs.sweep_plan import check_tables
 from tidegate.jobs.verdict import TableVerdict, VerifyResult
+from tidegate.lake.audit_trail import Action
 from tidegate.lake.coverage import Coverage
 from tidegate.lake.proofs import Proof, Proofs, standing
 from tidegate.lake.reports import Reports
@@ -56,7 +58,9 @@ def run_verify(
     job = Comparer(spark, pipeline, platform, run, progress)
     proving = _Proving(Proofs(job.catalog, pipeline), run, sample, planning=repair and dry_run)
     task = Task("verify", proving.select, proving.settle, repair=repair and not dry_run)
-    position, verdicts = job.compare(check_tables(pipeline, tables), task)
+    targets = check_tables(pipeline, tables)
+    with audited(job.catalog, pipeline, Action.REPAIR, targets, run, when=task.repair):
+        position, verdicts = job.compare(targets, task)
     proving.keep()
     result = VerifyResult(run, position, round(time.monotonic() - began, 3), verdicts)
     Reports(job.catalog, pipeline).add("verify", run, result.without_keys())
