@@ -235,7 +235,9 @@ def test_what_is_held_is_approved_and_flows_from_its_position(
         flow(made)
     monkeypatch.delenv("TIDEGATE_FAULT")
     again = states(flow(made))
-    assert {again[name] for name in ("retyped", "casted", "narrow", "replaced")} == {"applied"}
+    # Tables beside the one that died may have come through before.
+    through = {again[name] for name in ("retyped", "casted", "narrow", "replaced")}
+    assert through <= {"applied", "unchanged"} and "applied" in through
     assert again["guess"] == "held"
 
     (aside,) = [name for name in field_ids(made, "public.retyped") if "__until_" in name]
