@@ -51,6 +51,7 @@ schedules:
   changes: {changes}
   maintenance: null
   verify: null
+  schema_check: null
 """
 
 _PLATFORM: Final = """\
