@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 from pyspark.sql import SparkSession
@@ -118,9 +119,7 @@ def test_stale_writer_cannot_publish(spark: SparkSession, spark_platform: Platfo
         lab.capture()
         assert lab.apply().tables[0].status is Status.APPLIED
 
-    context = ApplyContext(
-        stale.catalog, stale.history, stale.pin, "stale", "stale", someone_else_applies
-    )
+    context = replace(stale, run="stale", token="stale", check=someone_else_applies)
     with SessionPool(spark, 1).session() as session, pytest.raises(HeldError) as refused:
         run_task(session, context, task)
     assert refused.value.code == "apply.main_moved"
