@@ -60,6 +60,7 @@ class Server:
             password=facts["password"],
             dbname=database,
             autocommit=True,
+            prepare_threshold=None,  # every statement as it was written
             options=_SEARCH,
         )
 
