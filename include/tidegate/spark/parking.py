@@ -24,7 +24,7 @@ from tidegate.envelope.change import Op
 from tidegate.envelope.dead_letter import Key, Parked, Role
 from tidegate.envelope.log_rows import too_large
 from tidegate.envelope.position import Position
-from tidegate.errors import DataError, HeldError
+from tidegate.errors import DataError
 from tidegate.lake.dead_letter_fold import Letter
 from tidegate.lake.waiting import Step, Waiting, who_waits
 from tidegate.schema.table import TableSchema
@@ -224,8 +224,8 @@ class Parking:
         return CAST_FAILED, self._reasons[row.position]
 
 
-def truncated_behind_letters(target: LakeTarget) -> HeldError:
-    return HeldError(
+def truncated_behind_letters(target: LakeTarget) -> DataError:
+    return DataError(
         "apply.truncate_behind_letters",
         f"{target.source}: a TRUNCATE follows changes that could not be applied, and"
         f" {target.write_mode}{' with soft_delete' if target.soft_delete else ''} keeps what it"

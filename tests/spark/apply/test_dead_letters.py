@@ -272,8 +272,9 @@ def test_a_truncate_makes_letters_moot_where_nothing_older_is_kept(
     one.insert("1", "a", BAD)
     step(lab)
     one.truncate()
-    error = step(lab).error
-    assert error is not None and error.code == "apply.truncate_behind_letters"
+    result = step(lab)
+    assert result.status is Status.HELD and result.error is not None
+    assert result.error.code == "apply.truncate_behind_letters"
     run_discard(lab, {letter.event_id for letter in letters(lab)})
     (told,) = AuditTrail(lab.catalog, lab.pipeline).entries()
     assert (told.action, told.outcome, told.details) == ("discard", "done", {"letters": 1})
