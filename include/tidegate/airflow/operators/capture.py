@@ -53,7 +53,7 @@ class TidegateCaptureOperator(BaseOperator):
             arguments = files.arguments(self.pipeline_file, self.platform_file, run_name(context))
             command = [sys.executable, "-m", self.module, *arguments]
             status = self._run(command, job_environment(caller_of(context)))
-            died = f"{self.module.rpartition('.')[2]} ended with status {status}"
+            died = f"{self.task_id} ended with status {status}"
             value = settle(files.result(), on_held=self.on_held, died=died)
         self.log.info(details(value))
         return value
@@ -76,5 +76,5 @@ class TidegateCaptureOperator(BaseOperator):
             for line in process.stdout or ():
                 self.log.info(line.rstrip())
         if self._ended:
-            self.log.info("Ended %s: %d processes", self.module, self._ended)
+            self.log.info("Ended %s: %d processes", self.task_id, self._ended)
         return process.returncode
