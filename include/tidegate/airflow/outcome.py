@@ -12,7 +12,7 @@ from tidegate.errors import Decision, TidegateError, decide
 from tidegate.jobs.lines import public, table_line
 from tidegate.jobs.result import JobResult
 
-FAILED_STATES = frozenset({"failed", "different", "incompatible", "missing", "needs_sweep"})
+FAILED_STATES = frozenset({"failed", "different", "incompatible", "gone", "needs_sweep"})
 HELD_STATE = "held"
 
 

@@ -27,6 +27,7 @@ STATE_STYLES: Final = {
     "waiting": "yellow",
     "failed": "bold red",
     "missing": "yellow",
+    "gone": "bold red",
     "ok": "green",
     "warn": "yellow",
     "act": "bold red",

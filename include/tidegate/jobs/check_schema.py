@@ -44,7 +44,7 @@ class TableCheck:
     """One table's verdict."""
 
     table: str
-    status: str  # ok | follows | needs_sweep | incompatible | missing | unswept | failed
+    status: str  # ok | follows | needs_sweep | incompatible | gone | unswept | failed
     changes: tuple[str, ...] = ()
     reason: str = ""
     error: TidegateError | None = None
@@ -123,7 +123,7 @@ class _Look:
             moved = f"it is called {now.name_now} now" if now.name_now else "it was dropped"
             return TableCheck(
                 target.source,
-                "missing",
+                "gone",
                 reason=f"the source has no table {target.source}: {moved}; the lake's stays as it"
                 " is. Change source.tables and deploy",
             )
