@@ -167,7 +167,7 @@ class SparkConfig(Section):
     conf: dict[str, str] = Field({}, description="Further Spark configuration.")
     extra_packages: tuple[str, ...] = Field((), description="Further Maven coordinates.")
     table_parallelism: int = Field(
-        TABLE_PARALLELISM, ge=1, description="Tables applied side by side."
+        TABLE_PARALLELISM, ge=1, description="Tables applied or swept side by side."
     )
 
 

@@ -2,16 +2,18 @@
 
 Gate → cut → per table: lease, branch, chunks, drain, audit, publish, open. Every step before the
 fast-forward leaves ``main`` as it was; a killed run leaves the gate ``sweeping`` and a branch that
-the next call goes on with. One table's failure is kept to itself.
+the next call goes on with. Several tables side by side, for a small one mostly waits for catalogs;
+of large ones, one reads at a time. One table's failure is kept to itself.
 """
 
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -24,7 +26,7 @@ from tidegate.envelope.position import Position
 from tidegate.errors import DataError, Decision, HeldError, TidegateError
 from tidegate.jobs.disclosure import as_tidegate_error, describe
 from tidegate.jobs.result import plain
-from tidegate.jobs.sweep_drain import drain
+from tidegate.jobs.sweep_drain import capture_through, drain
 from tidegate.jobs.sweep_plan import (
     SweepRun,
     check_range,
@@ -39,14 +41,16 @@ from tidegate.lake.change_log import ChangeLog
 from tidegate.lake.dead_letters import DeadLetters
 from tidegate.lake.gate import PUBLISHED, Gate, Lease
 from tidegate.lake.reports import Reports
+from tidegate.lake.schema_history import SchemaHistory
 from tidegate.lake.schema_hold import hold_others
 from tidegate.names import TableId, sweep_branch
 from tidegate.observability import caller, log
 from tidegate.observability.progress import Progress, silent
 from tidegate.schema.contract import contracted
-from tidegate.spark import expectations, publish
+from tidegate.spark import expectations
 from tidegate.spark.audit import failed
 from tidegate.spark.base import ROW_MOVED
+from tidegate.spark.pool import SessionPool
 from tidegate.spark.sweep import Built, Sweeper
 from tidegate.spark.sweep_range import KeyRange
 from tidegate.spark.sweep_state import letters_batch, published
@@ -59,7 +63,7 @@ _LOG = log.get(__name__)
 ACTOR = "sweep"
 _OTHERS_AT_WORK = ("gate.lease_lost", SLOT_ACTIVE)
 """Someone else has the table, or the source's log; no reason to hold anything."""
-Build = Callable[[LakeTarget, str], Built]
+Build = Callable[[Sweeper, LakeTarget, str], Built]
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +167,7 @@ class _Sweep:
         self.log = ChangeLog(self.catalog, pipeline)
         self.letters = DeadLetters(self.catalog, pipeline)
         self.epoch = self.log.head().captured_through.epoch
+        self._capturing = threading.Lock()  # a slot admits one connection
 
     def sweep(
         self, targets: Sequence[LakeTarget], run: str, *, resume: bool, keys: KeyRange | None
@@ -220,6 +225,9 @@ class _Sweep:
     def _all(
         self, cut: Cut, runs: Sequence[SweepRun], *, resume: bool, keys: KeyRange | None
     ) -> list[TableSweep]:
+        tables = [target.table for group in runs for target in group.targets]
+        history = SchemaHistory(self.catalog, self.pipeline)
+        history.record_all([(cut.schema(table), cut.position) for table in tables])
         sweeper = Sweeper(
             session=self.spark,
             catalog=self.catalog,
@@ -228,18 +236,21 @@ class _Sweep:
             cut=cut,
             cut_time=datetime.now(UTC),
             progress=self.progress,
+            history=history,
+            one_large=threading.Lock(),
         )
 
-        def build(target: LakeTarget, run: str) -> Built:
+        def build(own: Sweeper, target: LakeTarget, run: str) -> Built:
             if keys is not None:
-                return sweeper.build_range(target, run, keys)
-            return sweeper.build(target, run, resume=resume)
+                return own.build_range(target, run, keys)
+            return own.build(target, run, resume=resume)
 
-        return [
-            self._one(sweeper, target, group.run, build)
-            for group in runs
-            for target in group.targets
-        ]
+        def one(session: SparkSession, task: tuple[LakeTarget, str]) -> TableSweep:
+            return self._one(replace(sweeper, session=session), *task, build)
+
+        tasks = [(target, group.run) for group in runs for target in group.targets]
+        size = min(self.platform.spark.table_parallelism, len(tasks))
+        return SessionPool(self.spark, size).map(one, tasks)
 
     def _one(self, sweeper: Sweeper, target: LakeTarget, run: str, build: Build) -> TableSweep:
         began = time.monotonic()
@@ -263,9 +274,9 @@ class _Sweep:
         done_at = published(table, run) if table is not None else None
         if done_at is not None:
             # Killed between publish and open: the rows are there, only the gate is left (I3).
-            self._open(target, run)
+            self.gate.end_sweep(run, [target.source], PUBLISHED, lease)
             return TableSweep(target.source, "opened", position=done_at, resumed=True)
-        built = self._drained(sweeper, build(target, run), run)
+        built = self._drained(sweeper, build(sweeper, target, run), run)
         outcome = sweeper.audit(built)
         if not outcome.passed:
             raise failed(target.source, built.mode.branch, outcome)
@@ -277,7 +288,7 @@ class _Sweep:
         snapshot = sweeper.publish(built, run)
         faults.point("sweep.after_publish")
         self.letters.settle(target.source, sweeper.loaded(target), run)
-        self._open(target, run)
+        self.gate.end_sweep(run, [target.source], PUBLISHED, lease)
         checks = tuple(verdict.name for verdict in outcome.verdicts)
         return _swept(built, snapshot, checks, time.monotonic() - began)
 
@@ -286,7 +297,9 @@ class _Sweep:
         if not built.needs_drain:
             return built
         try:
-            drain(self.spark, self.pipeline, self.platform, built, self.progress)
+            with self._capturing:
+                capture_through(self.pipeline, self.platform, built.mode.cut, self.progress)
+            drain(sweeper.session, self.pipeline, self.platform, built)
         except DataError as error:
             if error.code != ROW_MOVED or not built.resumed:
                 raise
@@ -295,11 +308,6 @@ class _Sweep:
             return sweeper.build(target, run, resume=False)
         faults.point("sweep.after_drain")
         return built
-
-    def _open(self, target: LakeTarget, run: str) -> None:
-        """The branch is ``main`` now: forget its name, then let increments through."""
-        publish.drop_branch(self.spark, target.identifier, sweep_branch(run))
-        self.gate.end_sweep(run, [target.source], PUBLISHED)
 
     def _close(self, target: LakeTarget, run: str, lease: Lease, error: TidegateError) -> None:
         """Hold the table with the reason and what to do.

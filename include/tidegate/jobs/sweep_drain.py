@@ -36,12 +36,10 @@ def drain(
     pipeline: PipelineConfig,
     platform: PlatformConfig,
     built: Built,
-    progress: Progress,
 ) -> None:
-    """Apply (first cut, last cut] onto the branch."""
+    """Apply (first cut, last cut], which is captured already, onto the branch."""
     from tidegate.jobs.apply import apply_table
 
-    capture_through(pipeline, platform, built.mode.cut, progress)
     apply_table(
         spark,
         pipeline,

@@ -143,13 +143,21 @@ class Gate:
                 self.end_sweep(run, names, "busy")
             raise
 
-    def end_sweep(self, run: str, tables: Iterable[object], outcome: str) -> None:
-        """``published`` opens the gates; any other outcome restores what was before the sweep."""
+    def end_sweep(
+        self, run: str, tables: Iterable[object], outcome: str, lease: Lease | None = None
+    ) -> None:
+        """``published`` opens the gates; any other outcome restores what was before the sweep.
+
+        The sweep's ``lease`` ends with the same event.
+        """
         names = tuple(str(table) for table in tables)
+        token = lease.stop() if lease is not None else None
 
         def decide(fold: Fold) -> Event | None:
             own = tuple(name for name in names if fold.sweeping(name, run))
-            return _event(EventKind.END, own, run=run, outcome=outcome) if own else None
+            return (
+                _event(EventKind.END, own, run=run, outcome=outcome, token=token) if own else None
+            )
 
         self._journal.write(decide)
 

@@ -221,6 +221,7 @@ def _sweep(fold: Fold, event: Event) -> Fold:
 
 def _end(fold: Fold, event: Event) -> Fold:
     names = {t for t in event.tables if fold.sweeping(t, event.run)}
+    fold = _release(fold, event)
     if event.outcome == "published":
         return _without(fold, names)
     return _restore(fold, names)

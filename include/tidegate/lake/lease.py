@@ -33,6 +33,7 @@ class Lease:
         self.tables: Final = info.tables
         self._seconds = seconds
         self._renewed = time.monotonic()
+        self._released = False
         self._ended = threading.Event()
         self._thread = threading.Thread(
             target=self._keep, name=f"lease-{self.token[:8]}", daemon=True
@@ -76,12 +77,18 @@ class Lease:
 
     def release(self) -> None:
         """End the lease. Harmless if it is lost or released already."""
-        if self._ended.is_set():
+        if self._released:
             return
-        self._ended.set()
-        self._thread.join()
+        self.stop()
         if self.token in self._journal.fold().leases:  # a dropped journal is not made again
             self._journal.write(self._end)
+        self._released = True
+
+    def stop(self) -> str:
+        """Renew no more; the token, for an event that ends the lease together with its work."""
+        self._ended.set()
+        self._thread.join()
+        return self.token
 
     def _keep(self) -> None:
         pause = self._seconds / RENEWALS_PER_LEASE

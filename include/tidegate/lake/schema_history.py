@@ -6,6 +6,7 @@ table had when; a table that goes from A to B and back to A has three entries.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -24,6 +25,8 @@ from tidegate.names import TableId
 from tidegate.schema.table import TableSchema
 
 TABLE_NAME: Final = "schema_history"
+FOLD_FILES: Final = 32
+"""Files after which the history, which is read whole, becomes one file again."""
 
 _SCHEMA: Final = Schema(
     NestedField(1, "seq", LongType(), required=False),
@@ -61,25 +64,34 @@ class SchemaHistory:
 
     def record(self, schema: TableSchema, at: Position) -> str:
         """Make ``schema`` durable as in force from ``at``; again with the same: no change."""
-        schema_id = schema.schema_id
+        self.record_all([(schema, at)])
+        return schema.schema_id
+
+    def record_all(self, schemas: Sequence[tuple[TableSchema, Position]]) -> None:
+        """Like :meth:`record`, one after the other, in one commit."""
         while True:
-            entries = self._load()
-            if _in_force(entries, schema.table, at) == schema_id:
-                return schema_id
-            row = {
-                "seq": len(entries) + 1,
-                "table": str(schema.table),
-                "schema_id": schema_id,
-                "position": str(at),
-                "recorded_at": datetime.now(UTC),
-                "body": schema.to_json(),
-            }
-            try:
-                self._ledger.append(self._ledger.open(), [row], self._head)
-                return schema_id
-            except RetriableError as error:
-                if error.code != commits.MOVED:
-                    raise
+            known = self._load()
+            entries = known
+            for schema, at in schemas:
+                if _in_force(entries, schema.table, at) != schema.schema_id:
+                    now = datetime.now(UTC)
+                    new = SchemaEntry(len(entries) + 1, at, now, schema.schema_id, schema)
+                    entries = (*entries, new)
+            if entries == known or self._append(entries, entries[len(known) :]):
+                return
+
+    def _append(self, entries: tuple[SchemaEntry, ...], new: Sequence[SchemaEntry]) -> bool:
+        """Whether ``new``, the last of ``entries``, landed; not if another writer was first."""
+        table = self._ledger.open()
+        try:
+            self._head = self._ledger.append(table, [_row(entry) for entry in new], self._head)
+        except RetriableError as error:
+            if error.code != commits.MOVED:
+                raise
+            return False
+        self._entries = entries
+        self._ledger.fold_if_due(table, files=FOLD_FILES, kept=len(entries))
+        return True
 
     def get(self, schema_id: str) -> TableSchema:
         """The schema a log row names."""
@@ -126,6 +138,17 @@ def unknown_schema(schema_id: str) -> FatalError:
         f"the schema history does not know schema {schema_id}",
         hint="the control tables were restored to an older state: sweep the table again",
     )
+
+
+def _row(entry: SchemaEntry) -> dict[str, Any]:
+    return {
+        "seq": entry.seq,
+        "table": str(entry.schema.table),
+        "schema_id": entry.schema_id,
+        "position": str(entry.at),
+        "recorded_at": entry.recorded_at,
+        "body": entry.schema.to_json(),
+    }
 
 
 def _entry(row: dict[str, Any]) -> SchemaEntry:

@@ -195,7 +195,6 @@ class _Work:
         faults.point("apply.after_publish")
         table = self._reload()
         verify_stamp(table, None, stamp)  # I1
-        fence.drop()
         if LETTERS_PROPERTY in stamp:
             self.context.letters.settle(self.target.source, table, self.context.run)
         return outcome

@@ -17,8 +17,7 @@ from pyspark.sql import SparkSession
 from tidegate.config.pipeline import LakeTarget
 from tidegate.errors import FatalError, HeldError
 from tidegate.lake.catalog import load
-from tidegate.lake.tables import qualified
-from tidegate.names import apply_branch, quote_spark
+from tidegate.names import apply_branch
 from tidegate.spark import publish
 
 APPLY_PREFIX: Final = apply_branch("")
@@ -43,10 +42,7 @@ class Fence:
                 hint="sweep the table first",
             )
         # From the very snapshot whose position was read: if main moved since, publishing fails.
-        self.session.sql(
-            f"ALTER TABLE {qualified(self.target)} CREATE BRANCH {quote_spark(self.branch)}"
-            f" AS OF VERSION {self.base}"
-        )
+        publish.create_branch(self.session, self.target, self.branch, base=self.base)
 
     def reopen(self) -> None:
         """Make the branch anew, without what an attempt wrote."""
@@ -57,6 +53,7 @@ class Fence:
         publish.drop_branch(self.session, self.target, self.branch)
 
     def publish(self) -> None:
+        """Make the branch ``main``; it is gone then."""
         try:
             publish.fast_forward(self.session, self.target, self.branch)
         except HeldError as error:

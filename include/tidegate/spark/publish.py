@@ -64,20 +64,32 @@ def literal(text: str) -> str:
 
 
 def create_branch(
-    session: SparkSession, table: Identifier, branch: str, *, retain_seconds: float
+    session: SparkSession,
+    table: Identifier,
+    branch: str,
+    *,
+    base: int | None = None,
+    retain_seconds: float | None = None,
 ) -> None:
-    """Branch off ``main``. Its snapshots are kept as long as the branch may live, so that expiry
-    cannot cut the line between it and ``main``."""
-    minutes = max(1, math.ceil(retain_seconds / 60))
-    session.sql(
-        f"ALTER TABLE {spark_name(table)} CREATE BRANCH {quote_spark(branch)}"
-        f" RETAIN {minutes} MINUTES WITH SNAPSHOT RETENTION {minutes} MINUTES"
-    )
+    """Branch off ``main``, or off snapshot ``base``. With ``retain_seconds`` its snapshots are kept
+    as long as the branch may live, so that expiry cannot cut the line between it and ``main``."""
+    loaded = _loaded(session, table)
+    if base is None and loaded.currentSnapshot() is None:
+        loaded.newFastAppend().toBranch(branch).commit()  # a branch points to a snapshot
+    change = loaded.manageSnapshots()
+    if loaded.snapshot(branch) is None:
+        change = change.createBranch(branch, base or loaded.currentSnapshot().snapshotId())
+    if retain_seconds is not None:
+        millis = max(60, math.ceil(retain_seconds)) * 1000
+        change = change.setMaxRefAgeMs(branch, millis).setMaxSnapshotAgeMs(branch, millis)
+    change.commit()
 
 
 def drop_branch(session: SparkSession, table: Identifier, branch: str) -> None:
-    """Forget a branch; what only it held is removed by the next expiry."""
-    session.sql(f"ALTER TABLE {spark_name(table)} DROP BRANCH IF EXISTS {quote_spark(branch)}")
+    """Forget a branch, if there is one; what only it held is removed by the next expiry."""
+    loaded = _loaded(session, table)
+    if loaded.snapshot(branch) is not None:
+        loaded.manageSnapshots().removeBranch(branch).commit()
 
 
 def refs(session: SparkSession, table: Identifier) -> dict[str, int]:
@@ -98,9 +110,11 @@ def summary(session: SparkSession, table: Identifier, snapshot_id: int) -> dict[
 
 
 def _loaded(session: SparkSession, table: Identifier) -> Any:
-    """Iceberg's own table, as the catalog has it now: a query of its metadata tables would start a
-    Spark job for a few names."""
+    """Iceberg's own table, as the catalog has it now: the same through SQL plans a query, and a
+    look at its metadata tables starts a Spark job, for a few names."""
     jvm: Any = session._jvm  # there is no public way to it
+    # Iceberg asks the thread's active session for the catalog, whichever session it is given.
+    jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(session._jsparkSession)
     loaded = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(
         session._jsparkSession, spark_name(table)
     )
@@ -161,33 +175,36 @@ def stamp(
     session: SparkSession, table: Identifier, *, branch: str | None, properties: Mapping[str, str]
 ) -> int:
     """An empty commit that carries ``properties`` and no rows."""
-    empty = session.table(spark_name(table)).where("false")
-    return append(empty, table, branch=branch, properties=properties).snapshot_id
+    change = _loaded(session, table).newFastAppend().toBranch(branch or MAIN)
+    for key, value in properties.items():
+        change = change.set(key, value)
+    change.commit()
+    return check_head(session, table, branch, properties).snapshot_id
 
 
 def check_head(
     session: SparkSession, table: Identifier, branch: str | None, properties: Mapping[str, str]
 ) -> Written:
     """The ref's snapshot; fatal if its summary does not carry ``properties`` (I1)."""
-    head = refs(session, table)[branch or MAIN]
-    found = summary(session, table, head)
+    head = _loaded(session, table).snapshot(branch or MAIN)
+    found = head.summary()
     wrong = sorted(key for key, value in properties.items() if found.get(key) != value)
     if wrong:
         raise FatalError(
             "lake.stamp_lost",
-            f"snapshot {head} of {dotted(table)} does not carry {', '.join(wrong)}",
+            f"snapshot {head.snapshotId()} of {dotted(table)} does not carry {', '.join(wrong)}",
             hint="another writer wrote to this branch; stop it and run the sweep again",
         )
-    return Written(head, int(found.get("added-records", "0")))
+    return Written(head.snapshotId(), int(found.get("added-records") or "0"))
 
 
 def fast_forward(session: SparkSession, table: Identifier, branch: str) -> int:
-    """Make ``branch`` the table's ``main``; return its snapshot id (I4, I5)."""
+    """Make ``branch`` the table's ``main`` and forget its name; the snapshot's id (I4, I5)."""
+    loaded = _loaded(session, table)
+    head = loaded.snapshot(branch)
     try:
-        session.sql(
-            f"CALL {CATALOG}.system.fast_forward("
-            f"{procedure_name(table)}, '{MAIN}', {literal(branch)})"
-        ).collect()
+        change = loaded.manageSnapshots().fastForwardBranch(MAIN, branch)
+        change.removeBranch(branch).commit()
     except (PySparkException, Py4JJavaError) as error:
         if not _refused(error):
             raise
@@ -197,7 +214,7 @@ def fast_forward(session: SparkSession, table: Identifier, branch: str) -> int:
             " branch is gone; nothing was published",
             hint="see `tidegate gate show` for who writes this table, then sweep it again",
         ) from error
-    return refs(session, table)[MAIN]
+    return int(head.snapshotId())
 
 
 def _refused(error: Exception) -> bool:

@@ -94,11 +94,10 @@ class Repair:
         publish.stamp(session, self.target, branch=self.branch, properties=properties)
         snapshot = publish.fast_forward(session, self.target, self.branch)
         faults.point("repair.after_publish")
-        self.drop()
         return snapshot
 
     def drop(self) -> None:
-        """Forget the branch: it is ``main`` now, or nobody wants it."""
+        """Forget the branch, which nobody wants any more."""
         publish.drop_branch(self.sides.session, self.target, self.branch)
 
     def _delete(self, keys: DataFrame) -> None:

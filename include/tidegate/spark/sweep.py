@@ -6,10 +6,11 @@ that belong to the job around it (``tidegate.jobs.sweep``).
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final
+from threading import Lock
+from typing import Any, Final
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
@@ -80,6 +81,10 @@ class Sweeper:
     cut: Cut
     cut_time: datetime
     progress: Progress
+    history: SchemaHistory
+    """Knows the tables' schemas at the cut, with the source's own column numbers."""
+    one_large: Lock
+    """Held while a table of several chunks is read: it uses every connection it may (I11)."""
 
     def prepare(self, target: LakeTarget) -> tuple[Table, TableSchema]:
         """The lake table with every column the source has at the cut (I8)."""
@@ -89,7 +94,6 @@ class Sweeper:
             schema = contracted(self.cut.schema(target.table), target)
             statements = [create_sql(target, schema, self.pipeline.pipeline_id)]
             statements += shape_sql(target, schema)
-            self._record(target)
         else:
             change, index = self._evolution(table, target)
             statements, schema = list(change.statements), _taken(change.schemas[index])
@@ -97,15 +101,9 @@ class Sweeper:
             self.session.sql(statement)
         return self.loaded(target), schema
 
-    def _record(self, target: LakeTarget) -> SchemaHistory:
-        """The cut says exactly which columns the table has, with the source's numbers."""
-        history = SchemaHistory(self.catalog, self.pipeline)
-        history.record(self.cut.schema(target.table), self.cut.position)
-        return history
-
     def _evolution(self, table: Table, target: LakeTarget) -> tuple[Evolution, int]:
         """What brings the lake table to the schema of the cut, and that schema's version."""
-        lineage = read_lineage(self._record(target), target)
+        lineage = read_lineage(self.history, target)
         schema_id = self.cut.schema(target.table).schema_id
         index = lineage.index_of(schema_id, self.cut.position.place)
         if index is None:
@@ -161,7 +159,9 @@ class Sweeper:
             for chunk in self._plan(mode).chunks
         )
         # Not resumable: a range is small next to its table.
-        seen = self._write(mode, run, survey, replace_all=False).write(ChunkPlan(chunks))
+        write = self._write(mode, run, survey, replace_all=False)
+        with self._turn(len(chunks)):
+            seen = write.write(ChunkPlan(chunks))
         return Built(mode, survey, seen, len(chunks), stands, False)
 
     def audit(self, built: Built) -> Audit:
@@ -201,7 +201,8 @@ class Sweeper:
     def _chunks(self, mode: ModeSweep, run: str, left: BranchState | None, survey: Survey) -> Built:
         plan = left.plan if left else self._plan(mode)
         write = self._write(mode, run, survey, replace_all=mode.replaces)
-        seen = write.write(plan, left.rows if left else 0)
+        with self._turn(plan.total):
+            seen = write.write(plan, left.rows if left else 0)
         note = ChunkNote("finish", "finish", plan.total, plan.total)
         properties = note.properties(run, self.cut.position, mode.schema.schema_id)
         if not plan.total and mode.replaces:
@@ -238,6 +239,9 @@ class Sweeper:
             replace=replace_all,
         )
 
+    def _turn(self, chunks: int) -> AbstractContextManager[Any]:
+        return self.one_large if chunks > 1 else nullcontext()
+
     def _plan(self, mode: ModeSweep) -> ChunkPlan:
         chunks = self.cut.chunks(mode.target.table, mode.schema, self.settings.chunk_rows)
         return ChunkPlan(tuple(chunks))
@@ -255,7 +259,8 @@ class Sweeper:
         )
         note = ChunkNote("difference", "difference", len(chunks), len(chunks))
         properties = note.properties(run, self.cut.position, mode.schema.schema_id)
-        seen = mode.merge_difference(read, properties)
+        with self._turn(len(chunks)):
+            seen = mode.merge_difference(read, properties)
         return Built(mode, survey, seen, len(chunks), self.cut.position, False)
 
 

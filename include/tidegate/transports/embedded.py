@@ -128,8 +128,8 @@ class _Run:
 
     def _take(self, batch: ChangeBatch) -> None:
         owner, tally = self._owner, self._owner._tally
-        for seen in batch.schemas:
-            owner._history.record(seen.schema, seen.at)
+        if batch.schemas:
+            owner._history.record_all([(seen.schema, seen.at) for seen in batch.schemas])
             point("capture.after_schema")
         self._writer.write(batch.rows)
         # Only where the last batch ended at a boundary does everything written lie before one.

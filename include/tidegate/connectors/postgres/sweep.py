@@ -70,6 +70,7 @@ class PostgresCut:
         self._settings = settings
         self._holder = holder
         self._relations = relations
+        self._schemas: dict[TableId, TableSchema] = {}
         self._deadline = time.monotonic() + settings.max_snapshot_seconds
         self.position = position
         self.snapshot_name = snapshot_name
@@ -79,8 +80,11 @@ class PostgresCut:
         return jdbc(self._settings, self.snapshot_name)
 
     def schema(self, table: TableId) -> TableSchema:
-        with self._asking("reading the schema"):
-            return discover.discover(self._holder, table, self._settings.publication)
+        if table not in self._schemas:  # it cannot change within the snapshot
+            with self._asking("reading the schema"):
+                found = discover.discover(self._holder, table, self._settings.publication)
+            self._schemas[table] = found
+        return self._schemas[table]
 
     def count(self, table: TableId) -> int:
         with self._asking("counting rows"):
