@@ -17,9 +17,19 @@ import tempfile
 import time
 from pathlib import Path
 
-from tidegate.lake.jars import JARS
+from tidegate.lake.jars import CLASSES, JARS
 
 PROBE = "--probe"
+STATEMENTS = (
+    "CREATE NAMESPACE lake.warm",
+    "CREATE TABLE lake.warm.t (id bigint, v string) USING iceberg TBLPROPERTIES"
+    " ('format-version' = '3', 'write.merge.mode' = 'merge-on-read')",
+    "INSERT INTO lake.warm.t SELECT id, string(id) FROM range(10)",
+    "MERGE INTO lake.warm.t t USING (SELECT id, 'x' v FROM range(5, 15)) s ON t.id = s.id"
+    " WHEN MATCHED THEN UPDATE SET v = s.v WHEN NOT MATCHED THEN INSERT *",
+    "SELECT count(*), max(xxhash64(v)) FROM lake.warm.t GROUP BY id % 3",
+)
+"""What a sweep and an apply do, in small."""
 TELLING = re.compile(r"exception|error|unresolved|not found|denied", re.IGNORECASE)
 
 
@@ -71,19 +81,35 @@ def run(command: list[str], lines: list[str]) -> int:
 
 
 def probe(found: Path) -> None:
-    from pyspark.sql import SparkSession
+    """Start Spark as jobs do, write and read a table, and leave the classes it took in a file that
+    later JVMs map instead of loading them one by one."""
+    from pyspark import SparkContext
 
-    builder = SparkSession.builder.master("local[1]").appName("tidegate-setup")
-    settings = {
-        "spark.jars.packages": ",".join(JARS),
-        "spark.ui.enabled": "false",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-    }
-    spark = builder.config(map=settings).getOrCreate()
+    from tidegate.config.platform import LakeConfig, PlatformConfig, SparkConfig
+    from tidegate.spark.session import spark_session
+
+    CLASSES.unlink(missing_ok=True)
+    CLASSES.parent.mkdir(exist_ok=True)
+    made = CLASSES.with_suffix(".made")
+    conf = {"spark.driver.extraJavaOptions": f"-XX:ArchiveClassesAtExit={made} -Xlog:cds=off"}
+    spark = spark_session(
+        PlatformConfig(
+            lake=LakeConfig(home=str(found.parent)),
+            spark=SparkConfig(master="local[1]", driver_memory="1g", conf=conf),
+        ),
+        app_name="tidegate-setup",
+    )
+    for statement in STATEMENTS:
+        spark.sql(statement).collect()
     files = [name.removeprefix("file://") for name in spark.conf.get("spark.jars").split(",")]
     found.write_text(json.dumps({"spark": spark.version, "files": files}))
+    gateway = SparkContext._gateway
     spark.stop()
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+    gateway.proc.wait(timeout=120)  # the file is written on the way out
+    if made.exists():
+        made.rename(CLASSES)
 
 
 def note(text: str) -> None:

@@ -195,7 +195,7 @@ jars_exist() {
 
 fetch_jars() {
     local wanted
-    wanted=$(fingerprint include/tidegate/lake/jars.py)
+    wanted=$(fingerprint include/tidegate/lake/jars.py scripts/fetch_jars.py)-$JAVA_HOME
     if stamped jars "$wanted" && jars_exist; then
         note "$(grep -c . $STATE/jars.files) jars are in place"
         return
