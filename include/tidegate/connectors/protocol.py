@@ -7,7 +7,7 @@ Records are frozen; each connector has its own strict settings model. A change s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
@@ -255,6 +255,13 @@ class Survey:
     plain: frozenset[str] = frozenset()
     keys: Mapping[str, KeyFacts] = field(default_factory=dict)
     """Of the integer key columns: the audit compares them."""
+    too_large: Mapping[str, int] = field(default_factory=dict)
+    """Columns with values above ``capture.max_value_bytes``, and in how many rows."""
+
+
+def lost_flag(slot: int) -> str:
+    """The column that says whether the value of ``slot`` was left out (:meth:`Cut.text_sql`)."""
+    return f"_cdc_lost{slot}"
 
 
 class Cut(Selecting, Protocol):
@@ -308,11 +315,30 @@ class Cut(Selecting, Protocol):
         predicate: Chunk | str | None = None,
         *,
         plain_columns: frozenset[str] = frozenset(),
+        too_large: Collection[str] = (),
     ) -> str:
         """The query a task runs; column names and order are the schema's.
 
-        ``plain_columns`` of this cut's :class:`Survey` are read natively.
+        ``plain_columns`` of this cut's :class:`Survey` are read natively. Of the columns
+        ``too_large``, something small stands for values that are so: none that is a value.
         """
+        ...
+
+    def text_sql(
+        self,
+        table: TableId,
+        schema: TableSchema,
+        predicate: Chunk | str | None = None,
+        *,
+        too_large: Collection[str] = (),
+    ) -> str:
+        """Like :meth:`select_sql`, every column as the log prints it: what a dead letter keeps.
+        Of the columns ``too_large``, values that are so are NULL, and :func:`lost_flag` of their
+        slots says which."""
+        ...
+
+    def too_large_sql(self, column: Column) -> str:
+        """A predicate, never NULL: a row's value is larger than ``capture.max_value_bytes``."""
         ...
 
     def native(self, column: Column) -> bool:

@@ -164,6 +164,13 @@ class DeadLetters:
         ]
         self._add(source, run, entries)
 
+    def parked_by(self, source: str, run: str) -> bool:
+        """Whether ``run`` set changes of ``source`` aside, published or not."""
+        return any(
+            record.kind == "parked" and record.table == source and record.run == run
+            for record in self._load()
+        )
+
     def values(self, event_ids: Iterable[str]) -> dict[str, dict[str, Any]]:
         """The changes themselves, by event id."""
         wanted = set(event_ids)

@@ -76,6 +76,29 @@ class Buckets:
         return len(self.buckets) == BUCKETS
 
 
+@dataclass(frozen=True, slots=True)
+class Without:
+    """A selection but for the rows of some keys: those that dead letters keep back."""
+
+    inner: Selection
+    keys: DataFrame
+
+    def source(self, sides: Sides) -> DataFrame:
+        return self._rest(self.inner.source(sides))
+
+    def predicate(self, sides: Sides) -> str | None:
+        return None  # a statement would hold the keys, which are row values (I9)
+
+    def lake(self, sides: Sides, snapshot_id: int) -> DataFrame:
+        return self._rest(self.inner.lake(sides, snapshot_id))
+
+    def release(self) -> None:
+        self.inner.release()
+
+    def _rest(self, rows: DataFrame) -> DataFrame:
+        return rows.join(F.broadcast(self.keys), self.keys.columns, "left_anti")
+
+
 class Interval:
     """Keys of rows whose time lies in [start, end) on either side: a row that was moved out of the
     interval on one side only is found by the other's key."""

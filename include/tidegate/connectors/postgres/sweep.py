@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Final
@@ -33,11 +33,11 @@ from tidegate.connectors.postgres.replication import (
     identify,
 )
 from tidegate.connectors.postgres.settings import PostgresSettings
-from tidegate.connectors.protocol import Chunk, JdbcRead, KeyFacts, Survey
+from tidegate.connectors.protocol import Chunk, JdbcRead, KeyFacts, Survey, lost_flag
 from tidegate.connectors.selecting import Checksum
 from tidegate.envelope.position import Position, boundary
 from tidegate.errors import ConfigError, HeldError, RetriableError
-from tidegate.names import TableId
+from tidegate.names import TableId, quote_sql
 from tidegate.schema.keyspace import Arcs
 from tidegate.schema.row_text import has_row_text
 from tidegate.schema.table import Column, TableSchema
@@ -107,7 +107,7 @@ class PostgresCut:
 
     def survey(self, table: TableId, schema: TableSchema) -> Survey:
         with self._asking("looking for large values"):
-            large_values.refuse(
+            large = large_values.too_large(
                 self._holder, table, schema, self._from(table), self._settings.max_value_bytes
             )
         with self._asking("surveying values"):
@@ -123,6 +123,7 @@ class PostgresCut:
             rows=int(row[0]),
             plain=frozenset(column.name for column, fine in asked if fine),
             keys=facts,
+            too_large=large,
         )
 
     def select_sql(
@@ -132,13 +133,49 @@ class PostgresCut:
         predicate: Chunk | str | None = None,
         *,
         plain_columns: frozenset[str] = frozenset(),
+        too_large: Collection[str] = (),
     ) -> str:
-        columns = ", ".join(
-            plain.expression(column)
-            if column.name in plain_columns
-            else types.select_expression(column)
+        columns = []
+        for column in schema.columns:
+            if column.name in plain_columns:
+                columns.append(plain.expression(column))
+            elif column.name in too_large:
+                columns.append(self._bounded(column, types.selected(column), instead=True))
+            else:
+                columns.append(types.select_expression(column))
+        return self._select(", ".join(columns), table, predicate)
+
+    def text_sql(
+        self,
+        table: TableId,
+        schema: TableSchema,
+        predicate: Chunk | str | None = None,
+        *,
+        too_large: Collection[str] = (),
+    ) -> str:
+        columns = [
+            self._bounded(column, types.text_expression(column), instead=False)
+            if column.name in too_large
+            else f"{types.text_expression(column)} AS {quote_sql(column.name)}"
             for column in schema.columns
-        )
+        ]
+        columns += [
+            f"{self.too_large_sql(column)} AS {lost_flag(slot)}"
+            for slot, column in enumerate(schema.columns)
+            if column.name in too_large
+        ]
+        return self._select(", ".join(columns), table, predicate)
+
+    def too_large_sql(self, column: Column) -> str:
+        return large_values.exceeds(column, self._settings.max_value_bytes)
+
+    def _bounded(self, column: Column, value: str, *, instead: bool) -> str:
+        """``value``; of one that is too large its stand-in, or nothing."""
+        other = f"ELSE {large_values.stand_in(column)} " if instead else ""
+        fits = f"NOT {self.too_large_sql(column)}"
+        return f"CASE WHEN {fits} THEN {value} {other}END AS {quote_sql(column.name)}"
+
+    def _select(self, columns: str, table: TableId, predicate: Chunk | str | None) -> str:
         source = self._from(table)
         if isinstance(predicate, Chunk):
             source = f"ONLY {predicate.relation}" if predicate.relation else source
