@@ -209,7 +209,11 @@ def test_what_was_there_before_is_neither_ended_nor_doubled(
     if left:
         (wrong, _) = waiting(made)
         dead_letters.discard(
-            made.pipeline, made.platform, None, Choice(event_ids=frozenset({wrong.event_id})), actor="test"
+            made.pipeline,
+            made.platform,
+            None,
+            Choice(event_ids=frozenset({wrong.event_id})),
+            actor="test",
         )
         assert redrive(made).still_waiting == 0
     assert (verify(made).status, verify(made).waiting) == ("equal", 0)
