@@ -304,8 +304,9 @@ class Cut(Selecting, Protocol):
         """
         ...
 
-    def survey(self, table: TableId, schema: TableSchema) -> Survey:
-        """Rows at the cut, and which columns can be read natively though their type cannot."""
+    def survey(self, table: TableId, schema: TableSchema, predicate: str | None = None) -> Survey:
+        """Rows at the cut (those that ``predicate`` lets through), and which columns can be read
+        natively though their type cannot."""
         ...
 
     def select_sql(

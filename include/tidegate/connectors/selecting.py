@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import NamedTuple, Protocol
 
 from tidegate.names import TableId
-from tidegate.schema.keyspace import Arcs
+from tidegate.schema.keyspace import Arcs, Ranges
 from tidegate.schema.table import Column, TableSchema
 
 
@@ -22,6 +22,14 @@ class Selecting(Protocol):
 
     def keys_sql(self, schema: TableSchema, arcs: Arcs) -> str | None:
         """A predicate for keys whose place (``schema.keyspace``) is in ``arcs``; None: cannot."""
+        ...
+
+    def span(self, table: TableId, column: Column) -> tuple[int, int] | None:
+        """The lowest and the highest number in the first column of the key; None without rows."""
+        ...
+
+    def ranges_sql(self, column: Column, ranges: Ranges) -> str:
+        """A predicate for numbers in ``ranges``, which the source's index of the key serves."""
         ...
 
     def interval_sql(self, column: Column, start: datetime, end: datetime) -> str:

@@ -32,7 +32,6 @@ from tidegate.observability.progress import Progress
 from tidegate.schema.contract import contracted
 from tidegate.schema.table import TableSchema
 from tidegate.spark.checksum import equal_rows
-from tidegate.spark.keyspace import bucket
 from tidegate.spark.letters import typed_keys
 from tidegate.spark.mending import mend
 from tidegate.spark.repair import Repair
@@ -55,7 +54,7 @@ class Task:
     """What is compared, and what is done about it."""
 
     purpose: str
-    select: Callable[[LakeTarget, Table], Selection]
+    select: Callable[[LakeTarget, Table, Cut, TableSchema], Selection]
     settle: Callable[[LakeTarget, Position, Comparison, TableVerdict], TableVerdict]
     """Has the last word on a verdict; the table's lease is held."""
     repair: bool = False
@@ -185,11 +184,12 @@ class Comparer:
         if missing:
             reason = f"the lake has no column {', '.join(missing)} yet; its next change brings it"
             return TableVerdict(target.source, "skipped", reason=reason)
-        sides = Sides.of(self.spark, cut, target, schema, self.platform.sweep)
-        kept = self._kept_back(target, table, schema)
-        selection = task.select(target, table)
+        selection = task.select(target, table, cut, schema)
+        kept = self._kept_back(target, table, schema, selection)
         if kept is not None:
             selection = Without(selection, kept.keys)
+        part = selection.part(cut, schema)
+        sides = Sides.of(self.spark, cut, target, schema, self.platform.sweep, part)
         snapshot = commits.head_id(table) or 0
         found = _look(sides, selection, snapshot)
         cached = found
@@ -205,13 +205,15 @@ class Comparer:
             cached.release()
             selection.release()
 
-    def _kept_back(self, target: LakeTarget, table: Table, schema: TableSchema) -> _KeptBack | None:
+    def _kept_back(
+        self, target: LakeTarget, table: Table, schema: TableSchema, selection: Selection
+    ) -> _KeptBack | None:
         letters = self.letters.waiting(target.source, table)
         if not letters:
             return None
         keys = {key for letter in letters for key in letter.keys}
         typed = typed_keys(self.spark, schema, keys)
-        buckets = typed.select(bucket(schema).alias("bucket")).distinct().collect()
+        buckets = typed.select(selection.bucket(schema).alias("bucket")).distinct().collect()
         return _KeptBack(len(letters), typed, frozenset(row.bucket for row in buckets))
 
 
@@ -227,7 +229,7 @@ class _KeptBack:
     def noted(self, found: Comparison, verdict: TableVerdict) -> tuple[Comparison, TableVerdict]:
         reason = f"{self.letters} dead letters wait, and their rows were not compared"
         return (
-            replace(found, buckets=found.buckets | self.buckets),
+            replace(found, left_out=self.buckets),
             replace(verdict, waiting=self.letters, reason=verdict.reason or reason),
         )
 
@@ -238,7 +240,13 @@ def _look(sides: Sides, selection: Selection, snapshot: int) -> Comparison:
     rows = equal_rows(sides, selection.predicate(sides), lake)
     if rows is not None:
         return Comparison(rows, rows)
-    return compare(lambda: selection.source(sides), lake, sides.schema, limit=FIRST_DIFFERENCES)
+    return compare(
+        lambda: selection.source(sides),
+        lake,
+        sides.schema,
+        selection.bucket(sides.schema),
+        limit=FIRST_DIFFERENCES,
+    )
 
 
 def _mended(

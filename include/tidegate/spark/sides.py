@@ -17,6 +17,14 @@ from tidegate.spark.verify_rows import lake_rows
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """Some of a table's rows in the source's SQL, and the same in disjoint pieces."""
+
+    predicate: str
+    pieces: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Sides:
     """One table's rows on both sides, in the lake table's own types."""
 
@@ -36,9 +44,15 @@ class Sides:
         target: LakeTarget,
         schema: TableSchema,
         settings: SweepConfig,
+        part: Part | None = None,
     ) -> Sides:
-        survey = cut.survey(target.table, schema)
-        chunks = cut.chunks(target.table, schema, settings.chunk_rows, by_key=False)
+        """All of the table, or ``part`` of the source's rows."""
+        if part is not None:
+            survey = cut.survey(target.table, schema, part.predicate)
+            chunks = [Chunk(str(n), piece) for n, piece in enumerate(part.pieces)]
+        else:
+            survey = cut.survey(target.table, schema)
+            chunks = cut.chunks(target.table, schema, settings.chunk_rows, by_key=False)
         return cls(session, cut, target, schema, settings, survey, tuple(chunks))
 
     @property

@@ -12,6 +12,7 @@ from tests.support.stack import Stack
 from tidegate import faults
 from tidegate.config.platform import DlqConfig
 from tidegate.control import dead_letters
+from tidegate.control.dead_letters import LetterRow
 from tidegate.jobs.apply import run_apply
 from tidegate.jobs.capture import run_capture
 from tidegate.jobs.redrive import TableRedrive, run_redrive
@@ -19,7 +20,6 @@ from tidegate.jobs.rollback import run_rollback
 from tidegate.jobs.verdict import TableVerdict
 from tidegate.jobs.verify import run_verify
 from tidegate.lake.dead_letter_choice import Choice
-from tidegate.lake.dead_letter_fold import Letter
 from tidegate.lake.gate import GateState
 
 pytestmark = [pytest.mark.spark, pytest.mark.postgres]
@@ -51,9 +51,9 @@ def spoil(made: Stack, *keys: int) -> None:
     made.db.sql(f"UPDATE items SET due = 'infinity' WHERE id IN ({', '.join(map(str, keys))})")
 
 
-def waiting(made: Stack) -> list[Letter]:
+def waiting(made: Stack) -> list[LetterRow]:
     found = dead_letters.find(made.pipeline, made.platform, None, Choice()).letters
-    return sorted(found, key=lambda letter: (letter.position.place, int(letter.key[0] or 0)))
+    return sorted(found, key=lambda letter: (letter.position, int(letter.key[0] or 0)))
 
 
 def keys(made: Stack) -> list[int]:
@@ -89,7 +89,7 @@ def test_what_cannot_be_taken_waits_and_the_rest_is_published(items: Callable[..
     found = waiting(made)
     assert [letter.key for letter in found] == [(str(key),) for key in BAD]
     assert {(one.op, one.position, one.code) for one in found} == {
-        ("r", swept.position, "apply.cast_failed")
+        ("r", str(swept.position), "apply.cast_failed")
     }
     assert "due" in found[0].message and "infinity" not in found[0].message
     shown = dead_letters.show(made.pipeline, made.platform, found[0].event_id)

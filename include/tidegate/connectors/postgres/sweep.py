@@ -38,7 +38,7 @@ from tidegate.connectors.selecting import Checksum
 from tidegate.envelope.position import Position, boundary
 from tidegate.errors import ConfigError, HeldError, RetriableError
 from tidegate.names import TableId, quote_sql
-from tidegate.schema.keyspace import Arcs
+from tidegate.schema.keyspace import Arcs, Ranges
 from tidegate.schema.row_text import has_row_text
 from tidegate.schema.table import Column, TableSchema
 
@@ -105,13 +105,14 @@ class PostgresCut:
             rows = sum(part.rows for part in parts)
             return chunking.by_key(self._holder, self._from(table), schema, rows, chunk_rows, after)
 
-    def survey(self, table: TableId, schema: TableSchema) -> Survey:
+    def survey(self, table: TableId, schema: TableSchema, predicate: str | None = None) -> Survey:
+        source = self._from(table) + (f" WHERE {predicate}" if predicate else "")
         with self._asking("looking for large values"):
             large = large_values.too_large(
-                self._holder, table, schema, self._from(table), self._settings.max_value_bytes
+                self._holder, table, schema, source, self._settings.max_value_bytes
             )
         with self._asking("surveying values"):
-            sql = plain.survey_sql(schema, self._from(table))
+            sql = plain.survey_sql(schema, source)
             row = self._holder.execute(sql.encode()).fetchone() or (0,)
         keys = plain.summed(schema)
         facts = {
@@ -184,6 +185,16 @@ class PostgresCut:
 
     def keys_sql(self, schema: TableSchema, arcs: Arcs) -> str | None:
         return selection.keys_sql(schema, arcs)
+
+    def span(self, table: TableId, column: Column) -> tuple[int, int] | None:
+        name = quote_sql(column.name)
+        with self._asking("looking for the ends of the key"):
+            sql = f"SELECT min({name})::bigint, max({name})::bigint FROM {self._from(table)}"
+            low, high = self._holder.execute(sql.encode()).fetchone() or (None, None)
+        return None if low is None or high is None else (int(low), int(high))
+
+    def ranges_sql(self, column: Column, ranges: Ranges) -> str:
+        return selection.ranges_sql(column, ranges)
 
     def interval_sql(self, column: Column, start: datetime, end: datetime) -> str:
         return selection.interval_sql(column, start, end)
