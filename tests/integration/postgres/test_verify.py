@@ -173,9 +173,9 @@ def test_a_planted_difference_of_every_kind_is_found_whole_and_by_samples(
     for rows in (1500, 3000, 4500, 6000):
         (part,) = run_verify(made.spark, made.pipeline, made.platform, sample=0.25).tables
         assert (part.status, part.error) == ("different", None)
-        assert 1500 < part.source_rows < 1600
+        assert 1300 < part.source_rows < 1600
         keys |= {one.key["id"] for one in part.first}
-        assert keys <= set(PLANTED) and part.coverage == pytest.approx(rows / 60, abs=1.5)
+        assert keys <= set(PLANTED) and part.coverage == pytest.approx(rows / 60, abs=2)
     found = verdict(made)
     assert (found.missing, found.extra, found.different) == (1, 2, 3)
     assert {one.key["id"]: (one.kind, one.columns) for one in found.first} == PLANTED
