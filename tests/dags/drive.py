@@ -1,7 +1,7 @@
 """Run one Dag of a folder from begin to end in this process, as ``airflow dags test`` does.
 
-``python -m tests.dags.drive <dag_id> [<conf as JSON> [<logical date>]]``; the last line is JSON: the run's state and
-the state of each task instance.
+``python -m tests.dags.drive <dag_id> [<conf as JSON> [<logical date>]]``; the last line is JSON:
+the run's state and the state of each task instance.
 """
 
 from __future__ import annotations

@@ -259,11 +259,6 @@ class Survey:
     """Columns with values above ``capture.max_value_bytes``, and in how many rows."""
 
 
-def lost_flag(slot: int) -> str:
-    """The column that says whether the value of ``slot`` was left out (:meth:`Cut.text_sql`)."""
-    return f"_cdc_lost{slot}"
-
-
 class Cut(Selecting, Protocol):
     """The tables as they were at one position, for as long as the context is open.
 
@@ -323,23 +318,6 @@ class Cut(Selecting, Protocol):
         ``plain_columns`` of this cut's :class:`Survey` are read natively. Of the columns
         ``too_large``, something small stands for values that are so: none that is a value.
         """
-        ...
-
-    def text_sql(
-        self,
-        table: TableId,
-        schema: TableSchema,
-        predicate: Chunk | str | None = None,
-        *,
-        too_large: Collection[str] = (),
-    ) -> str:
-        """Like :meth:`select_sql`, every column as the log prints it: what a dead letter keeps.
-        Of the columns ``too_large``, values that are so are NULL, and :func:`lost_flag` of their
-        slots says which."""
-        ...
-
-    def too_large_sql(self, column: Column) -> str:
-        """A predicate, never NULL: a row's value is larger than ``capture.max_value_bytes``."""
         ...
 
     def native(self, column: Column) -> bool:

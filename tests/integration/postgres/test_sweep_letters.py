@@ -122,7 +122,13 @@ def test_what_cannot_be_taken_waits_and_the_rest_is_published(items: Callable[..
 def test_what_differs_beside_them_is_found_and_mended(items: Callable[..., Stack]) -> None:
     made = items(rows=50)
     spoil(made, 7)
-    assert made.swept().parked == 1
+    snapshot = made.swept().snapshot_id
+    again = redrive(made)  # in vain: nothing is committed
+    assert (again.applied, again.still_waiting, again.snapshot_id) == (0, 1, snapshot)
+    assert (waiting(made)[0].attempts, made.table(TABLE).metadata.current_snapshot_id) == (
+        2,
+        snapshot,
+    )
     target = made.pipeline.targets[0]
     made.spark.sql(f"DELETE FROM lake.{target.namespace}.{target.name} WHERE id = 9")
     found = verify(made)

@@ -33,8 +33,8 @@ from tidegate.connectors.postgres.replication import (
     identify,
 )
 from tidegate.connectors.postgres.settings import PostgresSettings
-from tidegate.connectors.protocol import Chunk, JdbcRead, KeyFacts, Survey, lost_flag
-from tidegate.connectors.selecting import Checksum
+from tidegate.connectors.protocol import Chunk, JdbcRead, KeyFacts, Survey
+from tidegate.connectors.selecting import Checksum, lost_flag
 from tidegate.envelope.position import Position, boundary
 from tidegate.errors import ConfigError, HeldError, RetriableError
 from tidegate.names import TableId, quote_sql

@@ -55,10 +55,9 @@ last value of the years 1 to 9999 | `null`, `string`, `reject` |
 | any of these in a **key** column | `reject`: two rows made alike would become one | `string`; \
 `clamp` if you say so for the column |
 
-`string` makes the column text (a list: a list of texts) from the start. `reject` makes the change, or
-the row of a sweep, a [dead letter](../guides/dead-letters.md) until the source or the file is
-mended. Every adjusted value is counted per column in the result of the run
-that adjusted it.
+`string` makes the column text (a list: a list of texts) from the start. `reject` makes the change,
+or the row of a sweep, a [dead letter](../guides/dead-letters.md) until the source or the file is
+mended. Every adjusted value is counted per column in the result of the run that adjusted it.
 
 ```yaml
 sinks:
