@@ -170,12 +170,12 @@ def test_a_planted_difference_of_every_kind_is_found_whole_and_by_samples(
         made.spark.sql(statement)
     # By samples: each finds what lies in its part of the keys; parts that differ come again.
     keys: set[str] = set()
-    for rows in (1500, 3000, 4500, 6000):
-        (part,) = run_verify(made.spark, made.pipeline, made.platform, sample=0.25).tables
+    for covered in (50, 100):
+        (part,) = run_verify(made.spark, made.pipeline, made.platform, sample=0.5).tables
         assert (part.status, part.error) == ("different", None)
-        assert 1300 < part.source_rows < 1600
+        assert 2800 < part.source_rows < 3200
         keys |= {one.key["id"] for one in part.first}
-        assert keys <= set(PLANTED) and part.coverage == pytest.approx(rows / 60, abs=2)
+        assert keys <= set(PLANTED) and part.coverage == pytest.approx(covered, abs=2)
     found = verdict(made)
     assert (found.missing, found.extra, found.different) == (1, 2, 3)
     assert {one.key["id"]: (one.kind, one.columns) for one in found.first} == PLANTED
@@ -183,4 +183,3 @@ def test_a_planted_difference_of_every_kind_is_found_whole_and_by_samples(
         made.spark, made.pipeline, made.platform, sample=0.01, repair=True
     ).tables
     assert (mended.status, mended.repaired, mended.coverage) == ("repaired", 6, 100.0)
-    assert verdict(made).status == "equal"
