@@ -1,8 +1,12 @@
-"""A verification of an equal table against ``count(*)`` of the same table at the source."""
+"""A verification of an equal table against ``count(*)`` of the same table at the source, and of
+one in which a difference of every kind was planted."""
 
 from __future__ import annotations
 
 import sys
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from benchmarks import report, workload
 from benchmarks.stage import median, stage, timed
@@ -13,11 +17,29 @@ from tidegate.spark.session import spark_session
 
 ROUNDS = 3
 SAMPLE = 0.05
+WIDE = "1234567890123456789012345678901234567{}"
+"""38 digits, the last of which is planted."""
+
+
+def plant(spark: SparkSession, name: str, rows: int) -> None:
+    """A row too few, one too many, one column, the last of 38 digits, a trailing space."""
+    spark.sql(f"DELETE FROM {name} WHERE id = {rows // 7}")
+    copied = f"SELECT * FROM {name} WHERE id = {rows // 5}"
+    spark.sql(copied).withColumn("id", F.lit(rows + 1).cast("bigint")).writeTo(name).append()
+    changes = (
+        ("status = 'lost'", rows // 4),
+        (f"wide = {WIDE.format(9)}", rows // 3),
+        ("note = concat(note, ' ')", rows // 2),
+    )
+    for change, key in changes:
+        spark.sql(f"UPDATE {name} SET {change} WHERE id = {key}")
 
 
 def main(rows: int, table: str = "bench") -> None:
     with stage(table) as at:
         spark = spark_session(at.platform, at.pipeline, app_name="bench verify")
+        wide = f"numeric(38) NOT NULL DEFAULT {WIDE.format(8)}"
+        at.connection.execute(f"ALTER TABLE {table} ADD COLUMN wide {wide}")
         workload.fill(at.connection, table, 1, rows)
         at.connection.execute(f"VACUUM ANALYZE {table}")
         swept = run_sweep(spark, at.pipeline, at.platform, run="first")
@@ -36,10 +58,13 @@ def main(rows: int, table: str = "bench") -> None:
                 assert result.tables[0].status == "equal", result
                 own += [result.tables[0].seconds] if number else []  # the first round warms up
                 print(f"count {counted:.2f} s, verify {sample:.0%} {took:.1f} s", flush=True)
-        name = spark_name(at.pipeline.targets[0])
-        spark.sql(f"UPDATE {name} SET note = concat(note, ' ') WHERE id = {rows // 2}")
+        plant(spark, spark_name(at.pipeline.targets[0]), rows)
         found = run_verify(spark, at.pipeline, at.platform, repair=True).tables[0]
-        assert (found.status, found.different) == ("repaired", 1), found
+        kinds = (found.status, found.missing, found.extra, found.different)
+        assert kinds == ("repaired", 1, 1, 3), found
+        columns = sorted(column for one in found.first for column in one.columns)
+        assert columns == ["note", "status", "wide"], found
+        assert run_verify(spark, at.pipeline, at.platform).tables[0].status == "equal"
         spark.stop()
     count, whole, part = (median(own) for own in (counts, seconds[1.0], seconds[SAMPLE]))
     measures = [
@@ -52,8 +77,9 @@ def main(rows: int, table: str = "bench") -> None:
         },
         {"name": "comparison ÷ count(*)", "value": whole / count, "target": "≤ 3"},
         {"name": "comparison of 5 % of the keys", "value": part, "unit": "s"},
+        {"name": "comparison of 5 % ÷ count(*)", "value": part / count, "target": "≤ 3"},
         {
-            "name": "finding one trailing space, and mending it",
+            "name": "finding a difference of each kind, and mending them",
             "value": found.seconds,
             "unit": "s",
         },

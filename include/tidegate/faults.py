@@ -28,11 +28,12 @@ POINTS: Final[frozenset[str]] = frozenset(
         "apply.after_commit",
         "apply.after_letters",
         "apply.after_publish",
-        # sweep: gate → cut → branch → chunk → drain → audit → publish → open
+        # sweep: gate → cut → branch → chunk → dead letters → drain → audit → publish → open
         "sweep.after_gate",
         "sweep.after_cut",
         "sweep.after_branch",
         "sweep.after_chunk",
+        "sweep.after_letters",
         "sweep.after_drain",
         "sweep.after_audit",
         "sweep.after_publish",

@@ -121,17 +121,21 @@ class Airflow:
             "PYTHONWARNINGS": "ignore",
         }
 
-    def start(self, dag_id: str, conf: str = "{}", **environment: str) -> subprocess.Popen[str]:
+    def start(
+        self, dag_id: str, conf: str = "{}", date: str | None = None, **environment: str
+    ) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [sys.executable, "-m", "tests.dags.drive", dag_id, conf],
+            [sys.executable, "-m", "tests.dags.drive", dag_id, conf, *([date] if date else [])],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
             env={**self.environment, **environment},
         )
 
-    def run(self, dag_id: str, conf: str = "{}", **environment: str) -> Run:
-        with self.start(dag_id, conf, **environment) as process:
+    def run(
+        self, dag_id: str, conf: str = "{}", date: str | None = None, **environment: str
+    ) -> Run:
+        with self.start(dag_id, conf, date, **environment) as process:
             output, _ = process.communicate()
         try:
             ended = json.loads(output.splitlines()[-1])

@@ -15,12 +15,13 @@ from tidegate.jobs.deploy import deploy
 from tidegate.lake.audit_trail import AuditTrail
 from tidegate.lake.catalog import open_catalog
 from tidegate.lake.gate import Gate
+from tidegate.names import TableId
 
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.postgres,
     pytest.mark.airflow,
-    pytest.mark.timeout(1800),  # five JVMs and four Airflows, one after the other
+    pytest.mark.timeout(1800),  # seven JVMs and six Airflows, one after the other
 ]
 
 SECRET = "canary-secret-8e2f"
@@ -35,7 +36,8 @@ def shop(
     name = source_db.name
     source_db.sql(
         "CREATE TABLE customers (id int PRIMARY KEY, name text)",
-        "CREATE TABLE orders (id int PRIMARY KEY, amount numeric(12,2))",
+        "CREATE TABLE orders (id int PRIMARY KEY, amount numeric(12,2),"
+        " placed timestamptz DEFAULT '2026-03-01 12:00+00')",
         f"INSERT INTO customers SELECT n, '{ROW}' FROM generate_series(1, 50) n",
         "INSERT INTO orders SELECT n, n * 1.5 FROM generate_series(1, 50) n",
         f"CREATE ROLE cdc_{name} LOGIN SUPERUSER REPLICATION PASSWORD '{SECRET}'",
@@ -47,6 +49,10 @@ def shop(
         f"  database: {name}\n"
         "  connection_id: shop_db\n"
         "  tables: [public.customers, public.orders]\n"
+        "sinks:\n"
+        "- sink_id: lake\n"
+        "  sink_type: iceberg\n"
+        "  iceberg: {tables: {public.orders: {reload: {time_column: placed}}}}\n"
     )
     secrets = Secrets.model_validate(
         {
@@ -122,6 +128,31 @@ def test_first_load_changes_a_held_table_and_verification(
     assert "public.orders: equal" in run.output
     assert "verified through" in run.output and "coverage 100.0" in run.output
     assert "public.customers: equal" in run.output
+
+    # A change that nobody sent: its day is read again.
+    publication = f"ALTER PUBLICATION {pipeline.publication_name} SET (publish = '{{}}')"
+    source_db.sql(
+        publication.format("insert"),
+        "UPDATE orders SET amount = 77 WHERE id = 7",
+        publication.format("insert, update, delete, truncate"),
+    )
+    run = shop.run(f"{name}__reload", "{}", "2026-03-02T06:00:00+00:00")
+    assert (run.state, run.tasks["reload"]) == ("success", "success"), run.output
+    assert "public.orders: repaired" in run.output and "repaired 1" in run.output
+
+    # The slot is gone, and with it changes: what lost some is swept, and has them again.
+    source_db.sql(
+        f"SELECT pg_drop_replication_slot('{pipeline.slot_name}')",
+        "UPDATE orders SET amount = 88 WHERE id = 8",
+    )
+    run = shop.run(f"{name}__sweep", json.dumps({"lost_only": True}))
+    assert (run.state, run.tasks["sweep"]) == ("success", "success"), run.output
+    assert "public.orders: swept" in run.output
+    catalog = open_catalog(platform, pipeline)
+    target = pipeline.target(TableId.parse("public.orders"))
+    rows = catalog.load_table(target.identifier).scan("id in (7, 8)").to_arrow().to_pylist()
+    catalog.close()
+    assert sorted((row["id"], int(row["amount"])) for row in rows) == [(7, 77), (8, 88)]
 
     # The source changes: the look ahead says what will come, in red where someone must act.
     source_db.sql(

@@ -182,7 +182,7 @@ class CaptureConfig(Section):
         ge=64 * 1024,
         le=512 * MIB,
         description="A larger value (as text) is left out of the change log, and its change becomes"
-        " a dead letter; a sweep refuses the table.",
+        " a dead letter; so does its row in a sweep.",
     )
     commit_bytes: int = Field(
         COMMIT_BYTES, ge=64 * 1024, description="Commit to the change log after this much."

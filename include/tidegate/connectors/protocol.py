@@ -7,7 +7,7 @@ Records are frozen; each connector has its own strict settings model. A change s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
@@ -255,6 +255,8 @@ class Survey:
     plain: frozenset[str] = frozenset()
     keys: Mapping[str, KeyFacts] = field(default_factory=dict)
     """Of the integer key columns: the audit compares them."""
+    too_large: Mapping[str, int] = field(default_factory=dict)
+    """Columns with values above ``capture.max_value_bytes``, and in how many rows."""
 
 
 class Cut(Selecting, Protocol):
@@ -297,8 +299,9 @@ class Cut(Selecting, Protocol):
         """
         ...
 
-    def survey(self, table: TableId, schema: TableSchema) -> Survey:
-        """Rows at the cut, and which columns can be read natively though their type cannot."""
+    def survey(self, table: TableId, schema: TableSchema, predicate: str | None = None) -> Survey:
+        """Rows at the cut (those that ``predicate`` lets through), and which columns can be read
+        natively though their type cannot."""
         ...
 
     def select_sql(
@@ -308,10 +311,12 @@ class Cut(Selecting, Protocol):
         predicate: Chunk | str | None = None,
         *,
         plain_columns: frozenset[str] = frozenset(),
+        too_large: Collection[str] = (),
     ) -> str:
         """The query a task runs; column names and order are the schema's.
 
-        ``plain_columns`` of this cut's :class:`Survey` are read natively.
+        ``plain_columns`` of this cut's :class:`Survey` are read natively. Of the columns
+        ``too_large``, something small stands for values that are so: none that is a value.
         """
         ...
 

@@ -11,6 +11,7 @@ from pyiceberg.catalog import Catalog
 
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
+from tidegate.envelope.log_rows import too_large
 from tidegate.errors import ConfigError
 from tidegate.lake.audit_trail import Action, AuditTrail
 from tidegate.lake.catalog import load, open_catalog
@@ -58,7 +59,7 @@ class LetterDetail:
     before: dict[str, str | None] | None
     after: dict[str, str | None] | None
     unchanged: tuple[str, ...]
-    """Columns that the source did not send."""
+    """Columns that the source did not send, or whose value was too large to be taken."""
 
 
 def find(
@@ -92,7 +93,7 @@ def show(pipeline: PipelineConfig, platform: PlatformConfig, event_id: str) -> L
             f"no letter of pipeline {pipeline.pipeline_id} that waits has the event id {event_id}",
             hint="list them with `tidegate dead-letters list`",
         )
-    row = DeadLetters(catalog, pipeline).values([event_id])[event_id]
+    row = DeadLetters(catalog, pipeline).values(found)[event_id]
     names = [c.name for c in SchemaHistory(catalog, pipeline).get(found[0].schema_id).columns]
     return LetterDetail(
         letter=_row(found[0]),
@@ -100,7 +101,7 @@ def show(pipeline: PipelineConfig, platform: PlatformConfig, event_id: str) -> L
         committed_at=found[0].commit_ts,
         before=_by_name(names, row["before"]),
         after=_by_name(names, row["after"]),
-        unchanged=tuple(names[slot] for slot in row["unchanged"] or ()),
+        unchanged=tuple(names[max(slot, too_large(slot))] for slot in row["unchanged"] or ()),
     )
 
 

@@ -23,7 +23,7 @@ from tidegate.config.pipeline import LakeTarget, PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.envelope.position import Position
 from tidegate.errors import ConfigError, DataError, FatalError, HeldError, TidegateError
-from tidegate.jobs.apply_plan import Plan, Planner, Task
+from tidegate.jobs.apply_plan import Plan, Planner, Task, stand
 from tidegate.jobs.apply_result import ApplyResult, Status, TableResult
 from tidegate.jobs.disclosure import as_tidegate_error, frames
 from tidegate.jobs.result import plain
@@ -185,7 +185,7 @@ class _Run:
     def _again(self, plan: Plan, until: Position | None) -> tuple[Plan, list[TableResult]]:
         """The plan, or a new one if another writer moved a table before the lease was ours."""
         targets = [task.standing.target for task in plan.tasks]
-        if all(self.planner.stand(task.standing.target) == task.standing for task in plan.tasks):
+        if all(stand(self.catalog, task.standing.target) == task.standing for task in plan.tasks):
             return plan, []
         fresh = self.planner.plan(targets, until, gated=False, stamp=False)
         return fresh, list(fresh.settled)
@@ -195,7 +195,7 @@ class _Run:
         from tidegate.spark.pool import SessionPool
 
         history = SchemaHistory(self.catalog, self.pipeline)
-        letters = DeadLetters(self.catalog, self.pipeline)
+        letters = DeadLetters(self.catalog, self.pipeline, read_once=True)
         for share in (share for task in plan.tasks for share in task.found.shares):
             history.get(share.schema_id)  # read once here, so that threads only look it up
         done = 0

@@ -101,20 +101,6 @@ class Planner:
         )
         return Plan(head, pin, *self._split(behind, found, settled, stamp))
 
-    def stand(self, target: LakeTarget) -> Standing | None:
-        """Where the table is; None if it was never swept."""
-        table = load(self._catalog, target.identifier)
-        if table is None:
-            return None
-        state, current = positions.state(table), table.current_snapshot()
-        if state is None or current is None:
-            return None
-        stamped = table.snapshot_by_id(state.snapshot_id)
-        at = (stamped or current).timestamp_ms / 1000
-        return Standing(
-            target, state.position, current.snapshot_id, datetime.fromtimestamp(at, UTC)
-        )
-
     def _open(self, targets: list[LakeTarget], settled: list[TableResult]) -> list[LakeTarget]:
         states = self._gate.states([target.source for target in targets])
         passed = []
@@ -139,7 +125,7 @@ class Planner:
         behind: list[tuple[Standing, Position]],
     ) -> None:
         try:
-            standing = self.stand(target)
+            standing = stand(self._catalog, target)
             if standing is None:
                 reason = "no lake table yet: it needs its first sweep"
                 settled.append(TableResult(target.source, Status.MISSING, reason=reason))
@@ -176,6 +162,19 @@ class Planner:
         age = (datetime.now(UTC) - standing.stamped_at).total_seconds()
         keep = self._platform.retention.change_log_seconds * STALE_SHARE
         return age > max(keep, self._platform.capture.idle_commit_seconds)
+
+
+def stand(catalog: Catalog, target: LakeTarget) -> Standing | None:
+    """Where the table is; None if it was never swept."""
+    table = load(catalog, target.identifier)
+    if table is None:
+        return None
+    state, current = positions.state(table), table.current_snapshot()
+    if state is None or current is None:
+        return None
+    stamped = table.snapshot_by_id(state.snapshot_id)
+    at = (stamped or current).timestamp_ms / 1000
+    return Standing(target, state.position, current.snapshot_id, datetime.fromtimestamp(at, UTC))
 
 
 def _goal(standing: Standing, head: LogHead, until: Position | None) -> Position:

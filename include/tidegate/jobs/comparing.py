@@ -10,14 +10,14 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tidegate.config.pipeline import LakeTarget, PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.connectors.protocol import Cut
 from tidegate.connectors.registry import open_source
 from tidegate.envelope.position import Position
-from tidegate.errors import HeldError, TidegateError
+from tidegate.errors import TidegateError
 from tidegate.jobs.apply import run_apply
 from tidegate.jobs.disclosure import as_tidegate_error, describe
 from tidegate.jobs.sweep_drain import capture_through
@@ -30,16 +30,18 @@ from tidegate.lake.gate import Gate, GateState, Lease
 from tidegate.observability import log
 from tidegate.observability.progress import Progress
 from tidegate.schema.contract import contracted
+from tidegate.schema.table import TableSchema
 from tidegate.spark.checksum import equal_rows
+from tidegate.spark.letters import typed_keys
 from tidegate.spark.mending import mend
 from tidegate.spark.repair import Repair
-from tidegate.spark.selection import Selection
+from tidegate.spark.selection import Selection, Without
 from tidegate.spark.sides import Sides
 from tidegate.spark.verify import Comparison, compare
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 _LOG = log.get(__name__)
 FIRST_DIFFERENCES = 20
@@ -52,7 +54,7 @@ class Task:
     """What is compared, and what is done about it."""
 
     purpose: str
-    select: Callable[[LakeTarget, Table], Selection]
+    select: Callable[[LakeTarget, Table, Cut, TableSchema], Selection]
     settle: Callable[[LakeTarget, Position, Comparison, TableVerdict], TableVerdict]
     """Has the last word on a verdict; the table's lease is held."""
     repair: bool = False
@@ -76,6 +78,7 @@ class Comparer:
         self.progress = progress
         self.catalog = open_catalog(platform, pipeline)
         self.gate = Gate(self.catalog, pipeline, platform.gate)
+        self.letters = DeadLetters(self.catalog, pipeline)
 
     def compare(
         self, targets: Sequence[LakeTarget], task: Task
@@ -181,40 +184,54 @@ class Comparer:
         if missing:
             reason = f"the lake has no column {', '.join(missing)} yet; its next change brings it"
             return TableVerdict(target.source, "skipped", reason=reason)
-        sides = Sides.of(self.spark, cut, target, schema, self.platform.sweep)
-        selection = task.select(target, table)
+        selection = task.select(target, table, cut, schema)
+        kept = self._kept_back(target, table, schema, selection)
+        if kept is not None:
+            selection = Without(selection, kept.keys)
+        part = selection.part(cut, schema)
+        sides = Sides.of(self.spark, cut, target, schema, self.platform.sweep, part)
         snapshot = commits.head_id(table) or 0
         found = _look(sides, selection, snapshot)
         cached = found
         try:
             verdict = TableVerdict.of(target.source, found, snapshot)
-            if not found.equal and (letters := self._letters(target, table)):
-                verdict = replace(verdict, **_waiting(target.source, letters, task.repair))
-            elif not found.equal and task.repair:
+            if not found.equal and task.repair:
                 repair = Repair(sides, table, self.run)
                 found, verdict = _mended(repair, selection, found, verdict, lease)
+            if kept is not None:
+                found, verdict = kept.noted(found, verdict)
             return task.settle(target, cut.position, found, verdict)
         finally:
             cached.release()
             selection.release()
 
-    def _letters(self, target: LakeTarget, table: Table) -> int:
-        return len(DeadLetters(self.catalog, self.pipeline).waiting(target.source, table))
+    def _kept_back(
+        self, target: LakeTarget, table: Table, schema: TableSchema, selection: Selection
+    ) -> _KeptBack | None:
+        letters = self.letters.waiting(target.source, table)
+        if not letters:
+            return None
+        keys = {key for letter in letters for key in letter.keys}
+        typed = typed_keys(self.spark, schema, keys)
+        buckets = typed.select(selection.bucket(schema).alias("bucket")).distinct().collect()
+        return _KeptBack(len(letters), typed, frozenset(row.bucket for row in buckets))
 
 
-def _waiting(table: str, letters: int, repair: bool) -> dict[str, Any]:
-    """Rows that dead letters keep back differ, of course; mended, they would be changed again by
-    letters that know nothing of it."""
-    reason = f"{letters} dead letters wait: their rows differ until they are redriven"
-    if not repair:
-        return {"reason": reason}
-    error = HeldError(
-        "repair.dead_letters",
-        f"{table}: {reason}",
-        hint="redrive or discard them (`tidegate dead-letters`), or sweep the whole table, which"
-        " makes them moot",
-    )
-    return {"error": error}
+@dataclass(frozen=True, slots=True)
+class _KeptBack:
+    """Rows that dead letters keep back: they differ, of course, and mended they would be changed
+    again by letters that know nothing of it. So they are left out, and are proven by nothing."""
+
+    letters: int
+    keys: DataFrame
+    buckets: frozenset[int]
+
+    def noted(self, found: Comparison, verdict: TableVerdict) -> tuple[Comparison, TableVerdict]:
+        reason = f"{self.letters} dead letters wait, and their rows were not compared"
+        return (
+            replace(found, left_out=self.buckets),
+            replace(verdict, waiting=self.letters, reason=verdict.reason or reason),
+        )
 
 
 def _look(sides: Sides, selection: Selection, snapshot: int) -> Comparison:
@@ -223,7 +240,13 @@ def _look(sides: Sides, selection: Selection, snapshot: int) -> Comparison:
     rows = equal_rows(sides, selection.predicate(sides), lake)
     if rows is not None:
         return Comparison(rows, rows)
-    return compare(lambda: selection.source(sides), lake, sides.schema, limit=FIRST_DIFFERENCES)
+    return compare(
+        lambda: selection.source(sides),
+        lake,
+        sides.schema,
+        selection.bucket(sides.schema),
+        limit=FIRST_DIFFERENCES,
+    )
 
 
 def _mended(

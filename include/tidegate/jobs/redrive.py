@@ -18,10 +18,10 @@ from pyiceberg.catalog import Catalog
 from tidegate.config.pipeline import LakeTarget, PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.errors import ConfigError, TidegateError
+from tidegate.jobs.apply_plan import stand
 from tidegate.jobs.disclosure import as_tidegate_error
 from tidegate.jobs.result import plain
 from tidegate.jobs.sweep_plan import check_tables
-from tidegate.lake import positions
 from tidegate.lake.audit_trail import Action, AuditTrail
 from tidegate.lake.catalog import load, open_catalog
 from tidegate.lake.change_log import ChangeLog
@@ -157,10 +157,8 @@ class _Redrive:
         from tidegate.spark.pool import SessionPool
         from tidegate.spark.survey import LogPin, LogRange, survey_rows
 
-        table = load(self.catalog, target.identifier)
-        state = None if table is None else positions.state(table)
-        current = None if table is None else table.current_snapshot()
-        if state is None or current is None:
+        standing = stand(self.catalog, target)
+        if standing is None:
             raise ConfigError(
                 "redrive.no_table",
                 f"{target.namespace}.{target.name} does not exist",
@@ -177,7 +175,7 @@ class _Redrive:
             token=lease.token,
             check=lambda: lease.check([target.source]),
         )
-        span = LogRange(state.position, state.position)
+        span = LogRange(standing.position, standing.position)
         with SessionPool(self.spark, 1).session() as session:
             ids = [letter.event_id for letter in chosen]
             rows = letter_rows(session, self.letters.identifier, ids)
@@ -188,6 +186,6 @@ class _Redrive:
                 target,
                 span,
                 found,
-                base=current.snapshot_id,
+                base=standing.snapshot_id,
                 redrive=Redrive(chosen, rows),
             )

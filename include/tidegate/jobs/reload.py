@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from tidegate.config.pipeline import LakeTarget, PipelineConfig
 from tidegate.config.platform import PlatformConfig
+from tidegate.connectors.protocol import Cut
 from tidegate.envelope.position import Position
 from tidegate.errors import ConfigError
 from tidegate.jobs.audited import audited
@@ -26,6 +27,7 @@ from tidegate.lake.audit_trail import Action
 from tidegate.lake.reports import Reports
 from tidegate.names import TableId
 from tidegate.observability.progress import Progress, silent
+from tidegate.schema.table import TableSchema
 from tidegate.spark.selection import Interval
 from tidegate.spark.verify import Comparison
 
@@ -58,7 +60,7 @@ def run_reload(
             "reload.interval", f"{start} is not before {end}", hint="give --from and a later --to"
         )
 
-    def select(target: LakeTarget, table: Table) -> Interval:
+    def select(target: LakeTarget, table: Table, cut: Cut, schema: TableSchema) -> Interval:
         assert target.options.reload is not None
         return Interval(target.options.reload.time_column, start, end)
 

@@ -49,11 +49,12 @@ from tidegate.observability.progress import Progress, silent
 from tidegate.schema.contract import contracted
 from tidegate.spark import expectations
 from tidegate.spark.audit import failed
-from tidegate.spark.base import ROW_MOVED
+from tidegate.spark.base import ROW_MISSING, ROW_MOVED
+from tidegate.spark.fitness import CAST_FAILED
 from tidegate.spark.pool import SessionPool
 from tidegate.spark.sweep import Built, Sweeper
 from tidegate.spark.sweep_range import KeyRange
-from tidegate.spark.sweep_state import letters_batch, published
+from tidegate.spark.sweep_state import published
 from tidegate.transports.embedded import SLOT_ACTIVE
 
 if TYPE_CHECKING:
@@ -63,6 +64,8 @@ _LOG = log.get(__name__)
 ACTOR = "sweep"
 _OTHERS_AT_WORK = ("gate.lease_lost", SLOT_ACTIVE)
 """Someone else has the table, or the source's log; no reason to hold anything."""
+_ANEW = (ROW_MOVED, ROW_MISSING, CAST_FAILED)
+"""What a log cannot bring to the last cut, and reading the table at that cut can."""
 Build = Callable[[Sweeper, LakeTarget, str], Built]
 
 
@@ -81,6 +84,8 @@ class TableSweep:
     branch: str | None = None
     resumed: bool = False
     adjusted: dict[str, int] = field(default_factory=dict)
+    parked: int = 0
+    """Rows that became dead letters (I7)."""
     checks: tuple[str, ...] = ()
     error: TidegateError | None = None
 
@@ -235,6 +240,8 @@ class _Sweep:
             settings=self.platform.sweep,
             cut=cut,
             cut_time=datetime.now(UTC),
+            letters=self.letters,
+            limits=self.platform.dlq,
             progress=self.progress,
             history=history,
             one_large=threading.Lock(),
@@ -278,13 +285,16 @@ class _Sweep:
             return TableSweep(target.source, "opened", position=done_at, resumed=True)
         built = self._drained(sweeper, build(sweeper, target, run), run)
         outcome = sweeper.audit(built)
+        if not outcome.complete and built.resumed:
+            # Killed before the letters of its last chunks were durable, their rows are nowhere.
+            built = self._anew(sweeper, built, run, "; ".join(outcome.failures))
+            outcome = sweeper.audit(built)
         if not outcome.passed:
             raise failed(target.source, built.mode.branch, outcome)
         faults.point("sweep.after_audit")
         lease.check()  # a stale writer cannot publish (I4)
         if self.letters.waiting(target.source, table):
-            batch = letters_batch(run, built.mode.cut)
-            self.letters.supersede(target.source, batch, run)  # counts with the snapshot
+            built.parking.supersede()  # counts with the snapshot
         snapshot = sweeper.publish(built, run)
         faults.point("sweep.after_publish")
         self.letters.settle(target.source, sweeper.loaded(target), run)
@@ -301,13 +311,16 @@ class _Sweep:
                 capture_through(self.pipeline, self.platform, built.mode.cut, self.progress)
             drain(sweeper.session, self.pipeline, self.platform, built)
         except DataError as error:
-            if error.code != ROW_MOVED or not built.resumed:
+            if error.code not in _ANEW or not built.resumed:
                 raise
-            target = built.mode.target
-            log.event(_LOG, "reading anew", table=target.source, run=run, reason=error.message)
-            return sweeper.build(target, run, resume=False)
+            return self._anew(sweeper, built, run, error.message)
         faults.point("sweep.after_drain")
         return built
+
+    def _anew(self, sweeper: Sweeper, built: Built, run: str, reason: str) -> Built:
+        target = built.mode.target
+        log.event(_LOG, "reading anew", table=target.source, run=run, reason=reason)
+        return sweeper.build(target, run, resume=False)
 
     def _close(self, target: LakeTarget, run: str, lease: Lease, error: TidegateError) -> None:
         """Hold the table with the reason and what to do.
@@ -364,5 +377,6 @@ def _swept(built: Built, snapshot: int, checks: tuple[str, ...], seconds: float)
         snapshot_id=snapshot,
         resumed=built.resumed,
         adjusted=dict(built.seen.adjusted),
+        parked=len(built.parking.keys),
         checks=checks,
     )

@@ -26,6 +26,8 @@ class TableVerdict:
     different: int = 0
     repaired: int = 0
     """Differences that were mended; they are among the three numbers before."""
+    waiting: int = 0
+    """Dead letters; their rows were not compared."""
     seconds: float = 0.0
     snapshot_id: int | None = None
     verified_through: str | None = None

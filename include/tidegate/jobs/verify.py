@@ -1,7 +1,8 @@
 """Verify: source and lake, row by row, at one stated position; what was proven is kept.
 
 A sample takes the buckets of keys whose proof is the oldest, so that as many runs as the sample
-goes into the whole cover every key.
+goes into the whole cover every key. Where keys begin with a whole number these are a few ranges of
+it, and only they are read at the source; other keys are hashed, which looks at every row.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from tidegate.config.pipeline import LakeTarget, PipelineConfig
 from tidegate.config.platform import PlatformConfig
+from tidegate.connectors.protocol import Cut
 from tidegate.envelope.position import Position
 from tidegate.jobs.audited import audited
 from tidegate.jobs.comparing import Comparer, Task
@@ -26,7 +28,8 @@ from tidegate.lake.proofs import Proof, Proofs, standing
 from tidegate.lake.reports import Reports
 from tidegate.names import TableId
 from tidegate.observability.progress import Progress, silent
-from tidegate.spark.selection import Buckets
+from tidegate.schema.table import TableSchema
+from tidegate.spark.selection import Buckets, striping
 from tidegate.spark.verify import Comparison
 
 if TYPE_CHECKING:
@@ -79,17 +82,20 @@ class _Proving:
         self._compared: dict[str, tuple[Coverage, tuple[int, ...]]] = {}
         self._new: list[Proof] = []
 
-    def select(self, target: LakeTarget, table: Table) -> Buckets:
-        before = standing(table, self._known.get(target.source, ())).coverage
+    def select(self, target: LakeTarget, table: Table, cut: Cut, schema: TableSchema) -> Buckets:
+        known = standing(table, self._known.get(target.source, ())).coverage
+        stripes = striping(cut, schema, known.width)
+        before = known.under(stripes.width if stripes else None)
         buckets = before.next(self._sample)
         self._compared[target.source] = (before, buckets)
-        return Buckets(buckets)
+        return Buckets(buckets, stripes)
 
     def settle(
         self, target: LakeTarget, position: Position, found: Comparison, verdict: TableVerdict
     ) -> TableVerdict:
         before, buckets = self._compared[target.source]
-        coverage = before.after(buckets, found.buckets, position, datetime.now(UTC))
+        now = datetime.now(UTC)
+        coverage = before.after(buckets, found.buckets, position, now, found.left_out)
         snapshot = verdict.snapshot_id or 0
         self._new.append(Proof(target.source, self._run, snapshot, coverage))
         reason = verdict.reason

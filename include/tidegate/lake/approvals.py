@@ -19,8 +19,7 @@ from pyiceberg.types import LongType, NestedField, StringType, TimestamptzType
 
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.envelope.position import Position
-from tidegate.errors import FatalError, RetriableError
-from tidegate.lake import commits
+from tidegate.errors import FatalError
 from tidegate.lake.ledger import Ledger
 
 TABLE_NAME: Final = "schema_approvals"
@@ -68,24 +67,15 @@ class Approvals:
             "renames": dict(approval.renames),
             "casts": dict(approval.casts),
         }
-        while True:
-            table = self._ledger.open()
-            page = self._ledger.read(table=table)
-            row = {
-                "seq": len(page.rows) + 1,
-                "table": approval.table,
-                "schema_id": approval.schema_id,
-                "position": str(approval.at),
-                "recorded_at": datetime.now(UTC),
-                "actor": approval.actor,
-                "body": json.dumps(body),
-            }
-            try:
-                self._ledger.append(table, [row], page.head)
-                return
-            except RetriableError as error:
-                if error.code != commits.MOVED:
-                    raise
+        row = {
+            "table": approval.table,
+            "schema_id": approval.schema_id,
+            "position": str(approval.at),
+            "recorded_at": datetime.now(UTC),
+            "actor": approval.actor,
+            "body": json.dumps(body),
+        }
+        self._ledger.add([row])
 
     def all(self, table: str | None = None) -> list[Approval]:
         """Oldest first."""

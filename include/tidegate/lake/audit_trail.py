@@ -187,7 +187,7 @@ class AuditTrail:
         told = {name: value for name, value in details.items() if value is not None}
         text = json.dumps(told, default=str)
         table = self._ledger.add(
-            {**row, "stage": stage.value, "at": datetime.now(UTC), "details": text}
+            [{**row, "stage": stage.value, "at": datetime.now(UTC), "details": text}]
         )
         self._ledger.fold_if_due(table, files=FOLD_FILES, kept=KEPT)
 

@@ -1,7 +1,8 @@
 """Which part of a table was compared with its source, and at which position.
 
 Keys fall into buckets (``schema.keyspace``). A comparison of all or some buckets proves those in
-which nothing differs, and withdraws what was known of those in which something does.
+which nothing differs, and withdraws what was known of those in which something does. Buckets with
+rows that dead letters keep back are proven by nothing, and take their turn all the same.
 """
 
 from __future__ import annotations
@@ -33,6 +34,10 @@ class Coverage:
     proven: Mapping[int, Seen] = field(default_factory=dict)
     differing: frozenset[int] = frozenset()
     """Buckets in which the last comparison found a difference."""
+    left_out: Mapping[int, int] = field(default_factory=dict)
+    """Buckets with rows that were not compared, and when they had their turn."""
+    width: int | None = None
+    """Of the stripes that buckets are made of; None: keys are hashed."""
 
     @property
     def percent(self) -> float:
@@ -52,6 +57,15 @@ class Coverage:
         """Comparisons that the coverage is made of."""
         return len(set(self.proven.values()))
 
+    def under(self, width: int | None) -> Coverage:
+        """The same in buckets of another kind: only what covers all keys can be told in them."""
+        if width == self.width:
+            return self
+        oldest = self.oldest
+        if oldest is None or len(self.proven) < BUCKETS:
+            return Coverage(width=width)
+        return Coverage(dict.fromkeys(range(BUCKETS), oldest), width=width)
+
     def next(self, share: float) -> tuple[int, ...]:
         """The buckets a comparison of ``share`` of the table takes: those never proven first, then
         those whose proof is the oldest. No clock and no chance: 1/share runs cover everything."""
@@ -65,21 +79,32 @@ class Coverage:
         differing: Collection[int],
         position: Position,
         at: datetime,
+        left_out: Collection[int] = (),
     ) -> Coverage:
-        """What is known after a comparison of the buckets ``compared``."""
-        seen = Seen(1 + (self.newest.turn if self.newest else 0), str(position), at)
-        proven = {b: s for b, s in self.proven.items() if b not in compared}
-        proven |= {bucket: seen for bucket in compared if bucket not in differing}
+        """What is known after a comparison of the buckets ``compared``, those in ``left_out``
+        without some of their rows."""
+        newest = self.newest
+        turn = 1 + max(newest.turn if newest else 0, *self.left_out.values(), 0)
+        seen = Seen(turn, str(position), at)
+        open_ = {*differing, *left_out}
+        proven = {b: s for b, s in self.proven.items() if b not in compared and b not in left_out}
+        proven |= {bucket: seen for bucket in compared if bucket not in open_}
         still = (self.differing - set(compared)) | frozenset(differing)
-        return Coverage(proven, still)
+        turns = {b: turn if b in compared else self._age(b)[0] for b in left_out}
+        return Coverage(proven, still, turns, self.width)
 
     def _age(self, bucket: int) -> tuple[int, int]:
         seen = self.proven.get(bucket)
-        return (seen.turn if seen else 0, bucket)
+        return (seen.turn if seen else self.left_out.get(bucket, 0), bucket)
 
     def to_dict(self) -> dict[str, Any]:
         """Runs of buckets that were proven together."""
-        return {"proven": list(self._runs()), "differing": sorted(self.differing)}
+        return {
+            "width": self.width,
+            "proven": list(self._runs()),
+            "differing": sorted(self.differing),
+            "left_out": sorted(self.left_out.items()),
+        }
 
     def _runs(self) -> Iterator[list[Any]]:
         known = sorted(self.proven.items())
@@ -98,4 +123,5 @@ class Coverage:
             for first, last, turn, position, at in data["proven"]
             for bucket in range(first, last + 1)
         }
-        return cls(proven, frozenset(data["differing"]))
+        left_out = dict(data.get("left_out", ()))  # proofs of version 1 have neither
+        return cls(proven, frozenset(data["differing"]), left_out, data.get("width"))

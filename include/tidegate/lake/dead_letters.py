@@ -104,7 +104,13 @@ class DeadLetters:
     independent; a table's letters change under its lease only (discarding excepted).
     """
 
-    def __init__(self, catalog: Catalog, pipeline: PipelineConfig) -> None:
+    def __init__(
+        self, catalog: Catalog, pipeline: PipelineConfig, *, read_once: bool = False
+    ) -> None:
+        """``read_once``: for a run that holds the leases of its tables; it looks again only after
+        it wrote itself. (A letter discarded meanwhile is noticed by the next run.)"""
+        self._once = read_once
+        self._stale = True
         self._ledger = Ledger(
             catalog, (pipeline.control_namespace, TABLE_NAME), _SCHEMA, properties=_PROPERTIES
         )
@@ -164,15 +170,20 @@ class DeadLetters:
         ]
         self._add(source, run, entries)
 
-    def values(self, event_ids: Iterable[str]) -> dict[str, dict[str, Any]]:
+    def parked_by(self, source: str, run: str) -> bool:
+        """Whether ``run`` set changes of ``source`` aside, published or not."""
+        return any(
+            record.kind == "parked" and record.table == source and record.run == run
+            for record in self._load()
+        )
+
+    def values(self, letters: Iterable[Letter]) -> dict[str, dict[str, Any]]:
         """The changes themselves, by event id."""
-        wanted = set(event_ids)
-        rows = self._ledger.read().rows if wanted else ()
-        return {
-            row["event_id"]: row
-            for row in rows
-            if row["kind"] == "parked" and row["event_id"] in wanted
-        }
+        ids = ", ".join(f"'{letter.event_id}'" for letter in letters)
+        if not ids:
+            return {}
+        found = self._ledger.read(where=f"kind = 'parked' and event_id in ({ids})").rows
+        return {row["event_id"]: row for row in found}
 
     def prune(self, tables: dict[str, Table]) -> None:
         """Drop records that can never count again, once there are many files."""
@@ -196,21 +207,15 @@ class DeadLetters:
         if not entries:
             return
         now = datetime.now(UTC)
-        while True:
-            table = self._ledger.open()
-            first = self._ledger.last_seq(table) + 1
-            rows = [
-                {**_row(entry), "seq": seq, "at": now, "run": run, "table": source}
-                for seq, entry in enumerate(entries, start=first)
-            ]
-            try:
-                self._ledger.append(table, rows, commits.head_id(table))
-                return
-            except RetriableError as error:
-                if error.code != commits.MOVED:
-                    raise
+        self._ledger.add(
+            [{**_row(entry), "at": now, "run": run, "table": source} for entry in entries]
+        )
+        self._stale = True
 
     def _load(self) -> tuple[Record, ...]:
+        if self._once and not self._stale:
+            return self._known[1]
+        self._stale = False  # before the look: what is added meanwhile is looked for again
         table = self._ledger.table()
         if table is None:
             return ()

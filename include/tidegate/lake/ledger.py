@@ -87,10 +87,14 @@ class Ledger:
             return self._catalog.load_table(self.identifier)
 
     def read(
-        self, after: int = 0, table: Table | None = None, fields: tuple[str, ...] = ("*",)
+        self,
+        after: int = 0,
+        table: Table | None = None,
+        fields: tuple[str, ...] = ("*",),
+        where: str | None = None,
     ) -> Page:
-        """Rows with ``seq`` above ``after``, in order."""
-        condition = f"seq > {after}"
+        """Rows with ``seq`` above ``after`` that ``where`` lets through, in order."""
+        condition = f"seq > {after}" + (f" and {where}" if where else "")
         loaded = table if table is not None else self.table()
         if loaded is None or commits.head_id(loaded) is None:
             return Page(None, ())
@@ -112,13 +116,15 @@ class Ledger:
             commits.discard_after(error, table, files)
             raise
 
-    def add(self, row: Mapping[str, Any]) -> Table:
-        """Append one row as the newest, whoever else writes meanwhile; the table it landed on."""
+    def add(self, rows: Sequence[Mapping[str, Any]]) -> Table:
+        """Append ``rows`` as the newest, whoever else writes meanwhile; the table they landed on.
+        They are numbered here."""
         while True:
             table = self.open()
-            numbered = {**row, "seq": self.last_seq(table) + 1}
+            first = self.last_seq(table) + 1
+            numbered = [{**row, "seq": seq} for seq, row in enumerate(rows, start=first)]
             try:
-                self.append(table, [numbered], commits.head_id(table))
+                self.append(table, numbered, commits.head_id(table))
                 return table
             except RetriableError as error:
                 if error.code != commits.MOVED:

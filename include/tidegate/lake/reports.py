@@ -81,7 +81,7 @@ class Reports:
             "at": datetime.now(UTC),
             "body": json.dumps(dict(body), default=str),
         }
-        table = self._ledger.add(row)
+        table = self._ledger.add([row])
         self._ledger.fold_if_due(table, files=FOLD_FILES, kept=KEPT)
 
     def recent(self, kind: str | None = None, limit: int = 50) -> list[Report]:

@@ -16,7 +16,8 @@ from tidegate.envelope.dead_letter import Key, Role
 class Step:
     """One change, as far as order is concerned."""
 
-    place: str
+    event_id: str
+    place: str  # rows of a sweep share theirs
     key: Key
     new_key: Key
     gone: bool = False  # a delete
@@ -28,9 +29,9 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Places of the changes that wait, by role, and the keys of their rows."""
+    """The changes that wait (event ids), by role, and the keys of their rows."""
 
-    places: Mapping[str, Role]
+    changes: Mapping[str, Role]
     keys: frozenset[Key]
 
 
@@ -44,7 +45,7 @@ def who_waits(
 ) -> Waiting:
     """Of ``steps`` (all of the batch that touch the keys in question), who waits.
 
-    ``failing``: places of changes that cannot be applied. ``blocked``: keys of letters that wait
+    ``failing``: ids of changes that cannot be applied. ``blocked``: keys of letters that wait
     already. ``last_only``: the table keeps the last state of a row only, so that a failing change
     which a good one follows is no loss. ``keeps_images``: it keeps deleted rows, too, so that a
     delete does not make up for the values before it.
@@ -53,7 +54,9 @@ def who_waits(
     starts = set() if last_only else set(failing)
     while True:
         waiting = _follow(ordered, failing, starts, blocked)
-        more = _left_failing(ordered, failing, waiting.places, keeps_images) if last_only else set()
+        more = (
+            _left_failing(ordered, failing, waiting.changes, keeps_images) if last_only else set()
+        )
         if more <= starts:
             return waiting
         starts |= more
@@ -63,12 +66,12 @@ def _follow(
     steps: Sequence[Step], failing: Set[str], starts: Set[str], blocked: Set[Key]
 ) -> Waiting:
     keys = set(blocked)
-    places: dict[str, Role] = {}
+    changes: dict[str, Role] = {}
     for step in steps:
-        if step.place in starts or (step.keys & keys):
-            places[step.place] = Role.FAILED if step.place in failing else Role.WAITING
+        if step.event_id in starts or (step.keys & keys):
+            changes[step.event_id] = Role.FAILED if step.event_id in failing else Role.WAITING
             keys |= step.keys
-    return Waiting(places, frozenset(keys))
+    return Waiting(changes, frozenset(keys))
 
 
 def _left_failing(
@@ -78,10 +81,10 @@ def _left_failing(
     itself makes up for nothing."""
     began: dict[Key, str] = {}
     for step in steps:
-        if step.place in failing:
+        if step.event_id in failing:
             for key in step.keys:
-                began.setdefault(key, step.place)
-        elif step.place not in waiting and not (step.gone and keeps_images):
+                began.setdefault(key, step.event_id)
+        elif step.event_id not in waiting and not (step.gone and keeps_images):
             for key in step.keys:
                 began.pop(key, None)
     return set(began.values())

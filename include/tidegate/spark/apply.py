@@ -189,7 +189,11 @@ class _Work:
             self._stamp_only(fence.branch, stamp)
             outcome = self._written(fence.branch, fence.base, stamp, {}, 0)
         else:
-            outcome, stamp = self._attempts(fence, letters)
+            written = self._attempts(fence, letters)
+            if written is None:
+                fence.drop()
+                return self._nothing(fence.base)
+            outcome, stamp = written
         self.context.check()  # I4
         fence.publish()
         faults.point("apply.after_publish")
@@ -199,8 +203,11 @@ class _Work:
             self.context.letters.settle(self.target.source, table, self.context.run)
         return outcome
 
-    def _attempts(self, fence: Fence, letters: Sequence[Letter]) -> tuple[Outcome, dict[str, str]]:
-        """Write what can be applied; the rest is durable as letters afterwards (I7)."""
+    def _attempts(
+        self, fence: Fence, letters: Sequence[Letter]
+    ) -> tuple[Outcome, dict[str, str]] | None:
+        """Write what can be applied; the rest is durable as letters afterwards (I7). None if
+        letters were tried again and none of them can."""
         moot = superseded_by_truncate(self.target, self.found, letters)
         log = self._log()
         if self.found.truncates and self.target.forgets:
@@ -217,7 +224,7 @@ class _Work:
             letters=() if moot else letters,
         )
         parking.wait_for_letters()
-        while True:
+        while not self._in_vain(parking):
             touched = moot or bool(parking.parked) or self.redrive is not None
             stamp = self._stamp(letters=touched)
             batch = self._batch(fence.branch, fence.base, parking.rest, stamp)
@@ -227,6 +234,9 @@ class _Work:
             except Unfit as unfit:
                 parking.set_aside(batch, unfit)
                 fence.reopen()  # pieces of the batch may have been written
+        else:
+            self._note(parking)
+            return None
         outcome = self._written(
             fence.branch, fence.base, stamp, batch.adjusted, len(parking.parked)
         )
@@ -235,6 +245,15 @@ class _Work:
         self._note(parking)
         faults.point("apply.after_letters")
         return outcome, stamp
+
+    def _in_vain(self, parking: Parking) -> bool:
+        return self.redrive is not None and len(parking.parked) == len(self.redrive.letters)
+
+    def _nothing(self, base: int | None) -> Outcome:
+        """A redrive in which everything failed again: nothing is committed."""
+        assert self.redrive is not None and base is not None
+        seconds, parked = time.monotonic() - self.began, len(self.redrive.letters)
+        return Outcome(base, 0, 0, 0, truncated=False, seconds=seconds, parked=parked)
 
     def _note(self, parking: Parking) -> None:
         """Who waits now, and who no longer does. Counts once the batch is published."""

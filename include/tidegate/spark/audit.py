@@ -20,6 +20,7 @@ from tidegate.errors import DataError
 from tidegate.names import quote_spark
 from tidegate.spark.expectations import Verdict, run_suite
 
+_ROW_COUNT: Final = "row_count"
 SPARSE: Final = 32
 """Key values per row up to which bitmaps are used: 4 bytes a row at most."""
 SMALL: Final = 100_000
@@ -44,6 +45,11 @@ class Audit:
     @property
     def passed(self) -> bool:
         return all(verdict.passed for verdict in self.verdicts)
+
+    @property
+    def complete(self) -> bool:
+        """Whether the number of rows is right."""
+        return all(verdict.passed for verdict in self.verdicts if verdict.name == _ROW_COUNT)
 
     @property
     def failures(self) -> tuple[str, ...]:
@@ -134,7 +140,7 @@ def _by_shuffle(frame: DataFrame, wanted: Wanted) -> _Found:
 
 def _count(rows: int, wanted: Wanted) -> Verdict:
     return Verdict(
-        "row_count",
+        _ROW_COUNT,
         rows == wanted.rows,
         f"the source has {wanted.rows} rows at the cut, the branch {rows}",
     )

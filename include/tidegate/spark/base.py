@@ -19,6 +19,7 @@ from tidegate.spark.fitness import needs
 from tidegate.spark.typed import LakeShape
 
 ROW_MOVED: Final = "apply.row_moved"
+ROW_MISSING: Final = "apply.row_missing"
 
 
 def fill_from_lake(
@@ -57,7 +58,7 @@ def check_all_found(target: LakeTarget, missing: int) -> None:
     """A row that is not in the lake is never invented."""
     if missing:
         raise DataError(
-            "apply.row_missing",
+            ROW_MISSING,
             f"{target.source}: {missing} updates leave out values that only the row they change"
             " could supply, and the lake does not have those rows",
             hint="the lake table was changed by something else than Tidegate: sweep it, then open"

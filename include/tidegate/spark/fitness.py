@@ -91,13 +91,13 @@ def examine(
 
 
 def failing_columns(halves: DataFrame, shape: LakeShape, limit: int) -> dict[str, list[str]]:
-    """Places of changes that do not cast, and the columns that do not take them (none: the key);
+    """Event ids of changes that do not cast, and the columns that do not take them (none: the key);
     at most ``limit`` + 1."""
     words = [F.bit_or(f"bad{word}").alias(f"bad{word}") for word in shape.words]
     wrong = reduce(Expr.__or__, (F.col(f"bad{word}") != 0 for word in shape.words), F.lit(False))
-    found = halves.where(wrong | _no_key(shape)).groupBy("pos").agg(*words).limit(limit + 1)
+    found = halves.where(wrong | _no_key(shape)).groupBy("eid").agg(*words).limit(limit + 1)
     return {
-        row.pos: [
+        row.eid: [
             shape.names[i] for i in _columns(shape, [row[f"bad{word}"] for word in shape.words])
         ]
         for row in found.collect()

@@ -1,4 +1,4 @@
-"""Dead letters as rows of the change log, to be applied like those."""
+"""Dead letters as rows of the change log, to be applied like those, and the keys of their rows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from tidegate.envelope.dead_letter import Key
 from tidegate.names import CATALOG, quote_spark
+from tidegate.schema.table import TableSchema
+from tidegate.spark.casts import cast
 from tidegate.spark.local_rows import local_rows
 
 _LOG_COLUMNS: Final = (
@@ -37,3 +40,13 @@ def letter_rows(
     own = parked.join(F.broadcast(ids), "event_id", "left_semi").dropDuplicates(["event_id"])
     # A key without parts is stored as an empty list; the log has none.
     return own.select(*_LOG_COLUMNS).withColumn("key", F.when(F.size("key") > 0, F.col("key")))
+
+
+def typed_keys(session: SparkSession, schema: TableSchema, keys: Iterable[Key]) -> DataFrame:
+    """Keys in the source's text as the lake has them; those it cannot have are left out."""
+    texts = local_rows(session, k=(pa.list_(pa.string()), [list(key) for key in keys]))
+    parts = [
+        cast(column, F.col("k").getItem(place)).value.alias(column.name)
+        for place, column in enumerate(schema.key_columns)
+    ]
+    return texts.select(*parts).dropna().distinct()

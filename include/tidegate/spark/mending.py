@@ -28,7 +28,8 @@ def mend(
     snapshot = repair.build(found.keys)
     sides = repair.sides
     branch = selection.lake(sides, snapshot)
-    left = compare(lambda: selection.source(sides), branch, sides.schema, limit=0)
+    bucket = selection.bucket(sides.schema)
+    left = compare(lambda: selection.source(sides), branch, sides.schema, bucket, limit=0)
     left.release()
     if not left.equal:
         raise _refused(repair, f"{left.count} differences are left on the branch")

@@ -144,6 +144,12 @@ class Batch:
         with stamped(self.session, self.stamp):
             rows.writeTo(self.ref).options(**options).append()
 
+    def clear(self) -> None:
+        """No row is left. Drops whole files and reads nothing, as a DELETE would, which forgets
+        whose it was; readers see it together with what follows (I5)."""
+        empty = self.session.table(self.ref).where("false")
+        publish.replace(empty, self.target, branch=self.branch, properties=self._partial())
+
     def stamp_only(self) -> None:
         """An empty commit with the position."""
         publish.stamp(self.session, self.target, branch=self.branch, properties=self.stamp)
@@ -176,8 +182,7 @@ def _upsert(batch: Batch) -> None:
     with batch.fit(rows.drop("seq", "tx", "cts", "eid", "act"), fresh) as (cached, fitness):
         batch.before_write()
         if truncates:
-            # Drops whole files and reads nothing; readers see it together with what follows (I5).
-            batch.run(f"DELETE FROM {batch.ref}", last=False)
+            batch.clear()
         if not fitness.rows:
             batch.stamp_only()
             return

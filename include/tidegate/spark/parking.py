@@ -58,16 +58,16 @@ class Parking:
     letters: Sequence[Letter] = ()
     """Those that wait already."""
     parked: Mapping[str, Role] = field(default_factory=dict)
-    """Places in the log."""
+    """By event id: the rows of a sweep share their place in the log."""
     _reasons: dict[str, str] = field(default_factory=dict)
-    """Place of a failing change → the columns that could not take it."""
+    """Event id of a failing change → the columns that could not take it."""
 
     @property
     def rest(self) -> DataFrame:
         """The batch without what is set aside."""
         if not self.parked:
             return self.log
-        return self.log.join(F.broadcast(self._places(self.parked)), "position", "left_anti")
+        return self.log.join(F.broadcast(self._events(self.parked)), "event_id", "left_anti")
 
     def wait_for_letters(self) -> None:
         """Set aside the changes of rows that have letters waiting."""
@@ -95,7 +95,7 @@ class Parking:
         """What was set aside, values included, in log order."""
         if not self.parked:
             return []
-        rows = self._steps(self.log.join(F.broadcast(self._places(self.parked)), "position"))
+        rows = self._steps(self.log.join(F.broadcast(self._events(self.parked)), "event_id"))
         found = rows.withColumn("committed", F.unix_micros("commit_ts")).drop("commit_ts")
         return [self._letter(row) for row in found.orderBy("position").collect()]
 
@@ -106,7 +106,7 @@ class Parking:
             if waiting.keys <= keys:
                 break
             keys |= waiting.keys
-        self.parked = waiting.places
+        self.parked = waiting.changes
 
     @cached_property
     def _blocked(self) -> frozenset[Key]:
@@ -127,8 +127,8 @@ class Parking:
         every_change = self.target.write_mode is WriteMode.APPEND
         halves = batch.halves(self.rest, old_rows=every_change)
         found = failing_columns(halves, self.shape, self.limits.max_dead_letters)
-        for place, names in found.items():
-            self._reasons[place] = f"{', '.join(names) or 'the key'} cannot take its value exactly"
+        for event, names in found.items():
+            self._reasons[event] = cast_failed(names)[1]
         if len(found) > self.limits.max_dead_letters:
             raise self._flood(f"more than {self.limits.max_dead_letters} changes")
 
@@ -158,8 +158,8 @@ class Parking:
         if self.found.truncates and not _outlives_truncate(self.target):
             raise truncated_behind_letters(self.target)
 
-    def _keys_at(self, places: Iterable[str]) -> set[Key]:
-        at = self._steps(self.log.join(F.broadcast(self._places(places)), "position"))
+    def _keys_at(self, events: Iterable[str]) -> set[Key]:
+        at = self._steps(self.log.join(F.broadcast(self._events(events)), "event_id"))
         return {key for step in _as_steps(at.collect()) for key in step.keys}
 
     def _touching(self, keys: set[Key]) -> list[Step]:
@@ -168,7 +168,9 @@ class Parking:
         wanted = local_rows(self.session, k=texts).select(F.to_json("k").alias("k"))
         steps = self._steps(self.log.where(F.col("op") != Op.TRUNCATE))
         ends = F.array_distinct(F.array(F.to_json("key"), F.to_json("new_key")))
-        hits = steps.select("position", "op", "key", "new_key", F.explode(ends).alias("k"))
+        hits = steps.select(
+            "event_id", "position", "op", "key", "new_key", F.explode(ends).alias("k")
+        )
         found = hits.join(F.broadcast(wanted), "k", "left_semi").drop("k").distinct()
         most = _STEPS_PER_LETTER * self.limits.max_dead_letters
         rows = found.limit(most + 1).collect()
@@ -188,8 +190,8 @@ class Parking:
         new = F.when(put, F.coalesce(*new_keys)).otherwise(own)
         return log.withColumns({"key": own, "new_key": new})
 
-    def _places(self, places: Iterable[str]) -> DataFrame:
-        return local_rows(self.session, position=(pa.string(), places))
+    def _events(self, ids: Iterable[str]) -> DataFrame:
+        return local_rows(self.session, event_id=(pa.string(), ids))
 
     def _letter(self, row: Row) -> Parked:
         event = row.asDict(recursive=True)
@@ -198,7 +200,7 @@ class Parking:
         event["commit_ts"] = (
             None if micros is None else _EPOCH_BEGAN + timedelta(microseconds=micros)
         )
-        role = self.parked[row.position]
+        role = self.parked[row.event_id]
         code, message = self._diagnosis(row, role)
         return Parked(
             position=Position(self.epoch, row.position),
@@ -214,14 +216,22 @@ class Parking:
         lost = [too_large(slot) for slot in row.unchanged or () if slot < 0]
         if lost:
             columns = {share.schema_id: schema.columns for schema, share in self.schemas}
-            names = ", ".join(columns[row.schema_id][slot].name for slot in lost)
-            return (
-                "apply.value_too_large",
-                f"{names} is larger than capture.max_value_bytes and was not captured",
-            )
+            return value_too_large([columns[row.schema_id][slot].name for slot in lost])
         if role is Role.WAITING:
             return "apply.behind_letter", "an earlier change of the same row waits"
-        return CAST_FAILED, self._reasons[row.position]
+        return CAST_FAILED, self._reasons[row.event_id]
+
+
+def cast_failed(names: Iterable[str]) -> tuple[str, str]:
+    """Code and message of a change that these columns cannot take (none: the key)."""
+    return CAST_FAILED, f"{', '.join(names) or 'the key'} cannot take its value exactly"
+
+
+def value_too_large(names: Iterable[str]) -> tuple[str, str]:
+    return (
+        "apply.value_too_large",
+        f"{', '.join(names)} is larger than capture.max_value_bytes and was not captured",
+    )
 
 
 def truncated_behind_letters(target: LakeTarget) -> DataError:
@@ -264,5 +274,12 @@ def _new_key(schema: TableSchema) -> Expr:
 
 def _as_steps(rows: Iterable[Row]) -> list[Step]:
     return [
-        Step(row.position, tuple(row.key), tuple(row.new_key), row.op == Op.DELETE) for row in rows
+        Step(
+            row.event_id,
+            row.position,
+            tuple(row.key),
+            tuple(row.new_key),
+            gone=row.op == Op.DELETE,
+        )
+        for row in rows
     ]

@@ -14,13 +14,14 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from tidegate.connectors.protocol import Cut
 from tidegate.errors import ConfigError
-from tidegate.schema.keyspace import BUCKETS, bucket_arcs, place_arcs
-from tidegate.schema.table import Column
+from tidegate.schema.keyspace import BUCKETS, Striping, bucket_arcs, place_arcs
+from tidegate.schema.table import Column, TableSchema
 from tidegate.schema.types import Kind
 from tidegate.spark.audit import column as named
-from tidegate.spark.keyspace import place, within
-from tidegate.spark.sides import Sides
+from tidegate.spark.keyspace import bucket, place, striped, within
+from tidegate.spark.sides import Part, Sides
 
 MOST_PLACES: Final = 4096
 """Places of keys that a statement names at most; with more of them most of a table is read."""
@@ -34,6 +35,10 @@ _TIMES: Final = {
 class Selection(Protocol):
     """Rows of both sides that have the same keys."""
 
+    def part(self, cut: Cut, schema: TableSchema) -> Part | None:
+        """The rows as a part that the source finds by an index; None: it looks at every row."""
+        ...
+
     def source(self, sides: Sides) -> DataFrame: ...
 
     def predicate(self, sides: Sides) -> str | None:
@@ -41,6 +46,10 @@ class Selection(Protocol):
         ...
 
     def lake(self, sides: Sides, snapshot_id: int) -> DataFrame: ...
+
+    def bucket(self, schema: TableSchema) -> SparkColumn:
+        """The bucket of a row's key."""
+        ...
 
     def release(self) -> None:
         """Forget what was cached."""
@@ -52,9 +61,19 @@ class Buckets:
     """Buckets of keys; all of them is the whole table."""
 
     buckets: tuple[int, ...] = tuple(range(BUCKETS))
+    striping: Striping | None = None
+    """None: keys are hashed."""
+
+    def part(self, cut: Cut, schema: TableSchema) -> Part | None:
+        if self._whole or self.striping is None:
+            return None
+        key = schema.key_columns[0]
+        ranges = self.striping.ranges(self.buckets)
+        pieces = [cut.ranges_sql(key, (piece,)) for one in ranges for piece in _halves(one)]
+        return Part(cut.ranges_sql(key, ranges), tuple(pieces))
 
     def source(self, sides: Sides) -> DataFrame:
-        if self._whole:
+        if self._whole or self.striping is not None:
             return sides.source()
         arcs = bucket_arcs(self.buckets)
         return sides.source(self.predicate(sides)).where(within(sides.schema, arcs))
@@ -62,11 +81,21 @@ class Buckets:
     def predicate(self, sides: Sides) -> str | None:
         if self._whole:
             return "true"
+        if self.striping is not None:
+            ranges = self.striping.ranges(self.buckets)
+            return sides.cut.ranges_sql(sides.schema.key_columns[0], ranges)
         return sides.cut.keys_sql(sides.schema, bucket_arcs(self.buckets))
 
     def lake(self, sides: Sides, snapshot_id: int) -> DataFrame:
         rows = sides.lake(snapshot_id)
-        return rows if self._whole else rows.where(within(sides.schema, bucket_arcs(self.buckets)))
+        if self._whole:
+            return rows
+        if self.striping is not None:
+            return striped(rows, sides.schema, self.striping, self.buckets)
+        return rows.where(within(sides.schema, bucket_arcs(self.buckets)))
+
+    def bucket(self, schema: TableSchema) -> SparkColumn:
+        return bucket(schema, self.striping)
 
     def release(self) -> None:
         return
@@ -74,6 +103,52 @@ class Buckets:
     @property
     def _whole(self) -> bool:
         return len(self.buckets) == BUCKETS
+
+
+def striping(cut: Cut, schema: TableSchema, width: int | None) -> Striping | None:
+    """Stripes of a table whose key begins with a whole number, of ``width`` if it still suits."""
+    key = schema.key_columns[0]
+    if key.recast or key.type.kind not in (Kind.INT, Kind.LONG):
+        return None
+    # Of an empty table any will do.
+    low, high = cut.span(schema.table, key) or (0, BUCKETS - 1)
+    return Striping.over(key.name, low, high, width)
+
+
+def _halves(ends: tuple[int, int]) -> list[tuple[int, int]]:
+    """Two parts of a range, to be read side by side."""
+    low, high = ends
+    middle = (low + high) // 2
+    return [(low, middle), (middle + 1, high)] if low < high else [ends]
+
+
+@dataclass(frozen=True, slots=True)
+class Without:
+    """A selection but for the rows of some keys: those that dead letters keep back."""
+
+    inner: Selection
+    keys: DataFrame
+
+    def part(self, cut: Cut, schema: TableSchema) -> Part | None:
+        return self.inner.part(cut, schema)
+
+    def bucket(self, schema: TableSchema) -> SparkColumn:
+        return self.inner.bucket(schema)
+
+    def source(self, sides: Sides) -> DataFrame:
+        return self._rest(self.inner.source(sides))
+
+    def predicate(self, sides: Sides) -> str | None:
+        return None  # a statement would hold the keys, which are row values (I9)
+
+    def lake(self, sides: Sides, snapshot_id: int) -> DataFrame:
+        return self._rest(self.inner.lake(sides, snapshot_id))
+
+    def release(self) -> None:
+        self.inner.release()
+
+    def _rest(self, rows: DataFrame) -> DataFrame:
+        return rows.join(F.broadcast(self.keys), self.keys.columns, "left_anti")
 
 
 class Interval:
@@ -85,6 +160,12 @@ class Interval:
         self._start, self._end = start, end
         self._keys: DataFrame | None = None
         self._predicate: str | None = None
+
+    def part(self, cut: Cut, schema: TableSchema) -> Part | None:
+        return None
+
+    def bucket(self, schema: TableSchema) -> SparkColumn:
+        return bucket(schema)
 
     def source(self, sides: Sides) -> DataFrame:
         keys = _key_names(sides)

@@ -8,12 +8,20 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidegate.config.pipeline import LakeTarget
 from tidegate.config.platform import SweepConfig
-from tidegate.connectors.protocol import Chunk, Cut
+from tidegate.connectors.protocol import Chunk, Cut, Survey
 from tidegate.schema.table import TableSchema
 from tidegate.spark.audit import column as named
 from tidegate.spark.publish import spark_name
-from tidegate.spark.sweep_read import SourceRead, read_chunks
+from tidegate.spark.sweep_read import Reading, SourceRead
 from tidegate.spark.verify_rows import lake_rows
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some of a table's rows in the source's SQL, and the same in disjoint pieces."""
+
+    predicate: str
+    pieces: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +33,7 @@ class Sides:
     target: LakeTarget
     schema: TableSchema
     settings: SweepConfig
-    plain: frozenset[str]
+    survey: Survey
     chunks: tuple[Chunk, ...]
 
     @classmethod
@@ -36,32 +44,37 @@ class Sides:
         target: LakeTarget,
         schema: TableSchema,
         settings: SweepConfig,
+        part: Part | None = None,
     ) -> Sides:
-        plain = cut.survey(target.table, schema).plain
-        chunks = cut.chunks(target.table, schema, settings.chunk_rows, by_key=False)
-        return cls(session, cut, target, schema, settings, plain, tuple(chunks))
+        """All of the table, or ``part`` of the source's rows."""
+        if part is not None:
+            survey = cut.survey(target.table, schema, part.predicate)
+            chunks = [Chunk(str(n), piece) for n, piece in enumerate(part.pieces)]
+        else:
+            survey = cut.survey(target.table, schema)
+            chunks = cut.chunks(target.table, schema, settings.chunk_rows, by_key=False)
+        return cls(session, cut, target, schema, settings, survey, tuple(chunks))
+
+    @property
+    def plain(self) -> frozenset[str]:
+        return self.survey.plain
 
     def source(self, predicate: str | None = None) -> DataFrame:
         """The source's rows at the cut that ``predicate`` (the source's SQL) lets through."""
-        return self.as_lake(self.read(predicate).frame)
+        return self.as_lake(self.read(predicate, all_rows=True).frame)
 
-    def read(self, predicate: str | None = None) -> SourceRead:
-        """Like :meth:`source`, in the source's types and with what was seen on the way."""
+    def read(self, predicate: str | None = None, *, all_rows: bool = False) -> SourceRead:
+        """Like :meth:`source`, in the source's types and with what was seen on the way; only with
+        ``all_rows`` those that hold a value too large to be taken."""
         chunks = self.chunks
         if predicate is not None:
             chunks = tuple(
                 replace(chunk, predicate_sql=f"({chunk.predicate_sql}) AND ({predicate})")
                 for chunk in chunks
             )
-        return read_chunks(
-            self.session,
-            self.cut,
-            self.schema,
-            chunks,
-            plain=self.plain,
-            fetch_size=self.settings.fetch_size,
-            connections=self.settings.parallelism,
-        )
+        return Reading(
+            self.session, self.cut, self.schema, self.survey, self.settings, all_rows
+        ).rows(chunks)
 
     def lake(self, snapshot_id: int) -> DataFrame:
         """The rows of a snapshot that stand for the source's."""

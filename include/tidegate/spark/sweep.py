@@ -18,13 +18,14 @@ from pyspark.sql import SparkSession
 
 from tidegate import faults
 from tidegate.config.pipeline import LakeTarget, PipelineConfig
-from tidegate.config.platform import SweepConfig
+from tidegate.config.platform import DlqConfig, SweepConfig
 from tidegate.config.sinks import WriteMode
 from tidegate.connectors.protocol import Cut, Survey
 from tidegate.envelope.position import Position
 from tidegate.errors import FatalError, HeldError
 from tidegate.lake import commits, positions
 from tidegate.lake.catalog import ensure_namespace, load
+from tidegate.lake.dead_letters import DeadLetters
 from tidegate.lake.evolution import Evolution, SchemaConflict, evolve
 from tidegate.lake.lineage import read_lineage
 from tidegate.lake.schema_history import SchemaHistory, unknown_schema
@@ -37,8 +38,9 @@ from tidegate.schema.table import TableSchema
 from tidegate.spark import publish
 from tidegate.spark.audit import Audit, Wanted, audit
 from tidegate.spark.sweep_modes import ModeSweep
+from tidegate.spark.sweep_parking import SweepParking
 from tidegate.spark.sweep_range import KeyRange
-from tidegate.spark.sweep_read import Seen, key_names, read_chunks
+from tidegate.spark.sweep_read import Reading, Seen, key_names
 from tidegate.spark.sweep_state import (
     BranchState,
     ChunkNote,
@@ -57,13 +59,17 @@ class Built:
     """A branch that holds every row, not yet audited."""
 
     mode: ModeSweep
-    survey: Survey
-    """What the source itself counted at the cut."""
     seen: Seen
+    parking: SweepParking
     chunks: int
     first_cut: Position
     """The lowest cut of a chunk; the log must be drained onto the branch from here."""
     resumed: bool
+
+    @property
+    def survey(self) -> Survey:
+        """What the source itself counted at the cut."""
+        return self.parking.reading.survey
 
     @property
     def needs_drain(self) -> bool:
@@ -80,6 +86,8 @@ class Sweeper:
     settings: SweepConfig
     cut: Cut
     cut_time: datetime
+    letters: DeadLetters
+    limits: DlqConfig
     progress: Progress
     history: SchemaHistory
     """Knows the tables' schemas at the cut, with the source's own column numbers."""
@@ -124,16 +132,17 @@ class Sweeper:
         """Bring every row of the source to the branch of ``run``."""
         table, schema = self.prepare(target)
         left = branch_state(table, run) if resume else None
-        if left is not None and not _resumable(left, target, schema, self.cut.position.epoch):
+        if left is not None and not self._resumable(left, target, schema, run):
             left = None
         if left is None:
             self._new_branch(table, target, run)
         faults.point("sweep.after_branch")
         mode = self._mode(target, schema, run, table)
-        survey = self.cut.survey(target.table, schema)
+        parking = self._parking(mode, run)
+        parking.park_large()
         if mode.diffs:
-            return self._difference(mode, run, survey)
-        return self._chunks(mode, run, left, survey)
+            return self._difference(mode, run, parking)
+        return self._chunks(mode, run, left, parking)
 
     def build_range(self, target: LakeTarget, run: str, keys: KeyRange) -> Built:
         """Bring the rows of a key range to the branch; all others stay as ``main`` has them."""
@@ -148,32 +157,34 @@ class Sweeper:
                 f"{target.source} was never swept, or its columns changed since",
                 hint="sweep the whole table",
             )
-        survey = self.cut.survey(target.table, schema)
+        mode = self._mode(target, schema, run, table)
+        parking = self._parking(mode, run)
+        parking.refuse_large()
         self._new_branch(table, target, run)
         faults.point("sweep.after_branch")
-        mode = self._mode(target, schema, run, table)
         keys.delete(self.session, target, mode.branch, key)
         wanted = keys.source_sql(key)
         chunks = tuple(
             replace(chunk, predicate_sql=f"({chunk.predicate_sql}) AND {wanted}")
             for chunk in self._plan(mode).chunks
         )
-        # Not resumable: a range is small next to its table.
-        write = self._write(mode, run, survey, replace_all=False)
+        # Not resumable: a range is small next to its table. Nor does it make dead letters: the log
+        # is drained onto the branch, which knows nothing of changes that wait.
+        write = replace(self._write(mode, run, parking, replace_all=False), parking=None)
         with self._turn(len(chunks)):
             seen = write.write(ChunkPlan(chunks))
-        return Built(mode, survey, seen, len(chunks), stands, False)
+        return Built(mode, seen, parking, len(chunks), stands, False)
 
     def audit(self, built: Built) -> Audit:
         """Check the branch against the source's own numbers and the user's suite."""
-        mode, survey = built.mode, built.survey
+        mode, survey = built.mode, built.parking.left(built.survey)
         wanted = Wanted(survey.rows, key_names(mode.schema), survey.keys)
-        return audit(mode.swept(), wanted, mode.target.options.expectations)
+        return audit(mode.swept(built.parking), wanted, mode.target.options.expectations)
 
     def publish(self, built: Built, run: str) -> int:
         """Stamp the cut on the branch and make it ``main``; the new snapshot's id (I1, I5)."""
         target, branch = built.mode.target, built.mode.branch
-        properties = publish_properties(run, self.cut.position)
+        properties = publish_properties(run, self.cut.position, built.parking.batch)
         publish.stamp(self.session, target.identifier, branch=branch, properties=properties)
         return publish.fast_forward(self.session, target.identifier, branch)
 
@@ -198,18 +209,20 @@ class Sweeper:
             retain_seconds=self.settings.branch_max_age_seconds,
         )
 
-    def _chunks(self, mode: ModeSweep, run: str, left: BranchState | None, survey: Survey) -> Built:
+    def _chunks(
+        self, mode: ModeSweep, run: str, left: BranchState | None, parking: SweepParking
+    ) -> Built:
         plan = left.plan if left else self._plan(mode)
-        write = self._write(mode, run, survey, replace_all=mode.replaces)
+        write = self._write(mode, run, parking, replace_all=mode.replaces)
         with self._turn(plan.total):
             seen = write.write(plan, left.rows if left else 0)
         note = ChunkNote("finish", "finish", plan.total, plan.total)
         properties = note.properties(run, self.cut.position, mode.schema.schema_id)
         if not plan.total and mode.replaces:
             write.clear(properties)
-        mode.finish(properties)
+        mode.finish(properties, parking)
         first = left.first_cut if left else self.cut.position
-        return Built(mode, survey, seen, plan.total, first, left is not None)
+        return Built(mode, seen, parking, plan.total, first, left is not None)
 
     def _mode(self, target: LakeTarget, schema: TableSchema, run: str, table: Table) -> ModeSweep:
         return ModeSweep(
@@ -222,21 +235,30 @@ class Sweeper:
             commits.head_id(table),
         )
 
+    def _parking(self, mode: ModeSweep, run: str) -> SweepParking:
+        survey = self.cut.survey(mode.target.table, mode.schema)
+        return SweepParking(
+            reading=Reading(self.session, self.cut, mode.schema, survey, self.settings),
+            source_schema=self.cut.schema(mode.target.table),
+            target=mode.target,
+            cut_time=self.cut_time,
+            letters=self.letters,
+            limits=self.limits,
+            run=run,
+        )
+
     def _write(
-        self, mode: ModeSweep, run: str, survey: Survey, *, replace_all: bool
+        self, mode: ModeSweep, run: str, parking: SweepParking, *, replace_all: bool
     ) -> BranchWrite:
         return BranchWrite(
-            session=self.session,
+            reading=parking.reading,
             target=mode.target,
-            schema=mode.schema,
             branch=mode.branch,
             run=run,
-            cut=self.cut,
-            plain=survey.plain,
-            settings=self.settings,
             progress=self.progress,
             shape=mode.shape,
             replace=replace_all,
+            parking=parking,
         )
 
     def _turn(self, chunks: int) -> AbstractContextManager[Any]:
@@ -246,30 +268,24 @@ class Sweeper:
         chunks = self.cut.chunks(mode.target.table, mode.schema, self.settings.chunk_rows)
         return ChunkPlan(tuple(chunks))
 
-    def _difference(self, mode: ModeSweep, run: str, survey: Survey) -> Built:
+    def _difference(self, mode: ModeSweep, run: str, parking: SweepParking) -> Built:
         chunks = self._plan(mode).chunks
-        read = read_chunks(
-            self.session,
-            self.cut,
-            mode.schema,
-            chunks,
-            plain=survey.plain,
-            fetch_size=self.settings.fetch_size,
-            connections=self.settings.parallelism,
-        )
         note = ChunkNote("difference", "difference", len(chunks), len(chunks))
         properties = note.properties(run, self.cut.position, mode.schema.schema_id)
         with self._turn(len(chunks)):
-            seen = mode.merge_difference(read, properties)
-        return Built(mode, survey, seen, len(chunks), self.cut.position, False)
+            seen = mode.merge_difference(chunks, parking, properties)
+        return Built(mode, seen, parking, len(chunks), self.cut.position, False)
 
-
-def _resumable(left: BranchState, target: LakeTarget, schema: TableSchema, epoch: str) -> bool:
-    """Only rows that a drained log can bring to a later cut: keyed, plain upsert, same columns,
-    and of the same epoch, for no log leads from one to another."""
-    upsert = target.write_mode is WriteMode.UPSERT and not target.soft_delete
-    same = left.schema_id == schema.schema_id and left.first_cut.epoch == epoch
-    return upsert and left.plan.by_key and same
+    def _resumable(
+        self, left: BranchState, target: LakeTarget, schema: TableSchema, run: str
+    ) -> bool:
+        """Only rows that a drained log can bring to a later cut: keyed, plain upsert, same columns,
+        none set aside, and of the same epoch, for no log leads from one to another."""
+        upsert = target.write_mode is WriteMode.UPSERT and not target.soft_delete
+        same = left.schema_id == schema.schema_id
+        same = same and left.first_cut.epoch == self.cut.position.epoch
+        whole = not self.letters.parked_by(target.source, run)
+        return upsert and left.plan.by_key and same and whole
 
 
 def _taken(schema: TableSchema) -> TableSchema:

@@ -8,6 +8,7 @@ that differ at the cut and opens new ones.
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -18,13 +19,15 @@ from pyspark.sql import functions as F
 
 from tidegate.config.pipeline import LakeTarget
 from tidegate.config.sinks import WriteMode
+from tidegate.connectors.protocol import Chunk
 from tidegate.envelope.change import Op
 from tidegate.envelope.position import Position
 from tidegate.names import quote_spark
 from tidegate.schema.table import TableSchema
 from tidegate.spark import publish
 from tidegate.spark.audit import column as named
-from tidegate.spark.sweep_read import Seen, SourceRead, check_exact
+from tidegate.spark.sweep_parking import SweepParking
+from tidegate.spark.sweep_read import BAD, Seen
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +67,12 @@ class ModeSweep:
             case WriteMode.UPSERT:
                 return frame
 
-    def finish(self, properties: dict[str, str]) -> None:
+    def finish(self, properties: dict[str, str], parking: SweepParking) -> None:
         """What follows the last chunk."""
         if self.target.soft_delete and self.replaces and self.base is not None:
-            self._carry_over(properties)
+            self._carry_over(properties, parking)
 
-    def swept(self) -> DataFrame:
+    def swept(self, parking: SweepParking | None) -> DataFrame:
         """The rows of the branch that stand for the source's rows at the cut."""
         frame = self._branch()
         match self.target.write_mode:
@@ -77,19 +80,24 @@ class ModeSweep:
                 here = F.col("_cdc_position") == str(self.cut)
                 return frame.where((F.col("_cdc_op") == Op.READ.value) & here)
             case WriteMode.HISTORY:
-                return frame.where("_cdc_current")
+                # What was there before stays current until the row's letter is applied.
+                current = frame.where("_cdc_current")
+                return current if parking is None else parking.without(current)
             case WriteMode.UPSERT if self.target.soft_delete:
                 return frame.where("NOT _cdc_deleted")
             case WriteMode.UPSERT:
                 return frame
 
-    def merge_difference(self, read: SourceRead, properties: dict[str, str]) -> Seen:
+    def merge_difference(
+        self, chunks: Sequence[Chunk], parking: SweepParking, properties: dict[str, str]
+    ) -> Seen:
         """``history``: close what differs or is gone, open what is new or differs."""
-        diff = self._difference(read.frame).persist(StorageLevel.DISK_ONLY)
+        read = parking.reading.rows(chunks)
+        diff = self._difference(read.marked, parking).persist(StorageLevel.DISK_ONLY)
         try:
             diff.count()  # the one pass over the source
             seen = read.seen()
-            check_exact(self.target.source, seen)
+            parking.park(chunks, seen)
             self._close_versions(diff)
             opened = diff.where("_cdc_new").select(*(named(c.name) for c in self.schema.columns))
             publish.append(
@@ -142,11 +150,11 @@ class ModeSweep:
     def _now(self) -> SparkColumn:
         return F.lit(self.cut_time.isoformat()).cast("timestamp")
 
-    def _carry_over(self, properties: dict[str, str]) -> None:
+    def _carry_over(self, properties: dict[str, str], parking: SweepParking) -> None:
         """Rows the source no longer has stay, flagged; a row that came back is not doubled."""
         keys = [c.name for c in self.schema.key_columns]
         live = self._branch().where("NOT _cdc_deleted").select(*(named(key) for key in keys))
-        gone = self._main().join(live, keys, "left_anti")
+        gone = parking.without(self._main().join(live, keys, "left_anti"))
         columns = [field.name for field in self._branch().schema.fields]
         carried = gone.withColumns(
             {
@@ -156,11 +164,12 @@ class ModeSweep:
         ).select(*(named(name) for name in columns))
         publish.append(carried, self.target.identifier, branch=self.branch, properties=properties)
 
-    def _difference(self, source: DataFrame) -> DataFrame:
+    def _difference(self, source: DataFrame, parking: SweepParking) -> DataFrame:
         """One row per key that differs: new values, ``_cdc_new`` and ``_cdc_old`` say which side
-        has it."""
+        has it. A row that cannot be taken differs from nothing: its letter is yet to come."""
         keys = [c.name for c in self.schema.key_columns]
-        old = self._branch().where("_cdc_current").withColumn("_cdc_old", F.lit(True)).alias("o")
+        current = parking.without(self._branch().where("_cdc_current"))
+        old = current.withColumn("_cdc_old", F.lit(True)).alias("o")
         new = source.withColumn("_cdc_new", F.lit(True)).alias("n")
         on = [_side("n", key).eqNullSafe(_side("o", key)) for key in keys]
         same = F.lit(True)
@@ -177,7 +186,8 @@ class ModeSweep:
         flags = [
             F.coalesce(F.col(flag), F.lit(False)).alias(flag) for flag in ("_cdc_new", "_cdc_old")
         ]
-        return new.join(old, on, "full_outer").where(~(both & same)).select(*values, *flags)
+        good = ~F.coalesce(F.col(BAD), F.lit(False))
+        return new.join(old, on, "full_outer").where(~(both & same) & good).select(*values, *flags)
 
     def _close_versions(self, diff: DataFrame) -> None:
         view = f"tidegate_diff_{uuid.uuid4().hex}"

@@ -7,20 +7,25 @@ text and go through the same casts, so that a sweep and a change give the same v
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import reduce
+from typing import Final
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
-from tidegate.connectors.protocol import Chunk, Cut
+from tidegate.config.platform import SweepConfig
+from tidegate.connectors.protocol import Chunk, Cut, Survey
 from tidegate.errors import DataError
 from tidegate.schema.table import Column, TableSchema
 from tidegate.schema.types import Kind
 from tidegate.spark.audit import column as named
 from tidegate.spark.casts import cast
+
+BAD: Final = "_cdc_bad"
+"""Of rows as :attr:`SourceRead.marked` has them: whether a value cannot be taken exactly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,109 +34,163 @@ class Seen:
 
     failed: Mapping[str, int] = field(default_factory=dict)
     adjusted: Mapping[str, int] = field(default_factory=dict)
+    failed_rows: int = 0
+    """Rows with at least one failed value."""
 
     def plus(self, other: Seen) -> Seen:
         return Seen(
             _added(self.failed, other.failed),
             _added(self.adjusted, other.adjusted),
+            self.failed_rows + other.failed_rows,
         )
-
-
-class SourceRead:
-    """One pass over some chunks; what it saw is known once the frame was consumed."""
-
-    def __init__(self, frame: DataFrame, counters: _Counters, observation: Observation) -> None:
-        self.frame = frame
-        self._counters = counters
-        self._observation = observation
-
-    def seen(self) -> Seen:
-        """Counts of the action that consumed the frame (call it after exactly one)."""
-        if not self._counters.cast:
-            return Seen()  # nothing was observed: every column is exact as it is
-        return self._counters.read(self._observation.get)
-
-
-def read_chunks(
-    session: SparkSession,
-    cut: Cut,
-    schema: TableSchema,
-    chunks: Sequence[Chunk],
-    *,
-    plain: frozenset[str],
-    fetch_size: int,
-    connections: int,
-) -> SourceRead:
-    """The rows of ``chunks`` as lake values, read over at most ``connections`` connections.
-
-    ``plain`` are the columns that this cut's survey found to hold nothing that JDBC cannot carry.
-    """
-    parts: Sequence[Chunk | str] = chunks or ("false",)  # an empty table may have no chunk
-    frames = [
-        _query(
-            session,
-            cut,
-            cut.select_sql(schema.table, schema, part, plain_columns=plain),
-            fetch_size,
-        )
-        for part in parts
-    ]
-    raw = reduce(DataFrame.unionAll, frames)
-    if min(len(chunks), session.sparkContext.defaultParallelism) > connections:
-        raw = raw.coalesce(connections)  # as many tasks as connections; fewer cores see to it
-    return _typed(raw, cut, schema, plain)
-
-
-def _query(session: SparkSession, cut: Cut, sql: str, fetch_size: int) -> DataFrame:
-    options = {
-        **cut.jdbc.properties,
-        "url": cut.jdbc.url,
-        "driver": cut.jdbc.driver,
-        "dbtable": f"({sql}) AS swept",
-        "sessionInitStatement": cut.jdbc.session_init,
-        # Above zero: without it PostgreSQL's driver reads with autocommit, outside the snapshot.
-        "fetchsize": str(fetch_size),
-        "pushDownPredicate": "false",  # the chunk's predicate is in the query already
-    }
-    return session.read.format("jdbc").options(**options).load()
 
 
 @dataclass(frozen=True, slots=True)
-class _Counters:
-    """Which observed number belongs to which column."""
+class SourceRead:
+    """One pass over some chunks; what it saw is known once one of its frames was consumed."""
 
+    marked: DataFrame
+    """Every row, failed values as NULL, with the flag :data:`BAD`."""
+    names: tuple[str, ...]
     cast: tuple[str, ...]
+    """Columns that may fail, in the order of the counters."""
+    observation: Observation
 
-    def read(self, observed: Mapping[str, object]) -> Seen:
+    @property
+    def frame(self) -> DataFrame:
+        """Every row; what failed is NULL."""
+        return self.marked.select(*(named(name) for name in self.names))
+
+    @property
+    def good(self) -> DataFrame:
+        """The rows that can be taken exactly."""
+        if not self.cast:
+            return self.frame
+        return self.marked.where(~F.col(BAD)).select(*(named(name) for name in self.names))
+
+    def seen(self) -> Seen:
+        """Counts of the action that consumed a frame (call it after exactly one)."""
+        if not self.cast:
+            return Seen()  # nothing was observed: every column is exact as it is
+        observed = self.observation.get
         failed = {c: _int(observed[f"failed_{i}"]) for i, c in enumerate(self.cast)}
         adjusted = {c: _int(observed[f"adjusted_{i}"]) for i, c in enumerate(self.cast)}
         return Seen(
             {name: count for name, count in failed.items() if count},
             {name: count for name, count in adjusted.items() if count},
+            _int(observed["failed_rows"]),
         )
 
 
-def _typed(raw: DataFrame, cut: Cut, schema: TableSchema, plain: frozenset[str]) -> SourceRead:
-    values: dict[str, SparkColumn] = {}
-    metrics: list[SparkColumn] = []
-    casts: list[str] = []
-    for column in schema.columns:
-        if column.name in plain or cut.native(column):
-            values[column.name] = _native(column)
-            continue
-        result = cast(column, named(column.name))
-        values[column.name] = result.value
-        index = len(casts)
-        casts.append(column.name)
-        metrics.append(F.count_if(result.failed).alias(f"failed_{index}"))
-        metrics.append(F.count_if(result.adjusted).alias(f"adjusted_{index}"))
-    observation = Observation()
-    frame = raw.observe(observation, *metrics) if casts else raw
-    return SourceRead(
-        frame.select(*(value.alias(name) for name, value in values.items())),
-        _Counters(tuple(casts)),
-        observation,
-    )
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How one table is read at one cut."""
+
+    session: SparkSession
+    cut: Cut
+    schema: TableSchema
+    survey: Survey
+    settings: SweepConfig
+    all_rows: bool = False
+    """Whether rows with a value that is too large are read, something small in its place."""
+
+    def rows(self, chunks: Sequence[Chunk]) -> SourceRead:
+        """The rows of ``chunks`` as lake values."""
+        parts: Sequence[Chunk | str] = chunks or ("false",)  # an empty table may have no chunk
+        raw = self.query(
+            self.cut.select_sql(
+                self.schema.table,
+                self.schema,
+                part if self.all_rows else self.fitting(part),
+                plain_columns=self.survey.plain,
+                too_large=self.survey.too_large if self.all_rows else (),
+            )
+            for part in parts
+        )
+        return self._typed(raw)
+
+    def query(self, statements: Iterable[str]) -> DataFrame:
+        """The rows of ``statements`` together, over at most ``parallelism`` connections."""
+        frames = [self._query(sql) for sql in statements]
+        connections = self.settings.parallelism
+        raw = reduce(DataFrame.unionAll, frames)
+        if min(len(frames), self.session.sparkContext.defaultParallelism) > connections:
+            raw = raw.coalesce(connections)  # as many tasks as connections; fewer cores see to it
+        return raw
+
+    @property
+    def casts(self) -> tuple[Column, ...]:
+        """Columns that arrive as text. The survey found the others to hold nothing that JDBC cannot
+        carry."""
+        return tuple(
+            column
+            for column in self.schema.columns
+            if column.name not in self.survey.plain and not self.cut.native(column)
+        )
+
+    @property
+    def too_large_sql(self) -> str | None:
+        """Rows with a value that is too large; None: there are none."""
+        large = [c for c in self.schema.columns if c.name in self.survey.too_large]
+        return " OR ".join(self.cut.too_large_sql(c) for c in large) or None
+
+    def fitting(self, part: Chunk | str) -> Chunk | str:
+        """``part`` without the rows that hold a value too large to be taken."""
+        large = self.too_large_sql
+        if large is None:
+            return part
+        if isinstance(part, str):
+            return f"({part}) AND NOT ({large})"
+        return replace(part, predicate_sql=f"({part.predicate_sql}) AND NOT ({large})")
+
+    def _query(self, sql: str) -> DataFrame:
+        jdbc = self.cut.jdbc
+        options = {
+            **jdbc.properties,
+            "url": jdbc.url,
+            "driver": jdbc.driver,
+            "dbtable": f"({sql}) AS swept",
+            "sessionInitStatement": jdbc.session_init,
+            # Above zero: without it PostgreSQL's driver reads with autocommit, outside the snapshot
+            "fetchsize": str(self.settings.fetch_size),
+            "pushDownPredicate": "false",  # the chunk's predicate is in the query already
+        }
+        return self.session.read.format("jdbc").options(**options).load()
+
+    def _typed(self, raw: DataFrame) -> SourceRead:
+        names = tuple(column.name for column in self.schema.columns)
+        casts = self.casts
+        observation = Observation()
+        results = {column.name: cast(column, named(column.name)) for column in casts}
+        values = raw.select(
+            *(
+                (results[c.name].value if c.name in results else _native(c)).alias(c.name)
+                for c in self.schema.columns
+            ),
+            *(named(c.name).alias(f"_cdc_text{i}") for i, c in enumerate(casts)),
+        )
+        if not casts:
+            marked = values.withColumn(BAD, F.lit(False))
+            return SourceRead(marked, names, (), observation)
+        # Two steps, so that the flags look at values that are there instead of parsing them again.
+        flags = [
+            cast(column, F.col(f"_cdc_text{i}")).judge(named(column.name))
+            for i, column in enumerate(casts)
+        ]
+        flagged = values.select(
+            *(named(name) for name in names),
+            *(failed.alias(f"_cdc_failed{i}") for i, (failed, _) in enumerate(flags)),
+            *(adjusted.alias(f"_cdc_adjusted{i}") for i, (_, adjusted) in enumerate(flags)),
+        )
+        bad = reduce(SparkColumn.__or__, (F.col(f"_cdc_failed{i}") for i in range(len(casts))))
+        counters = [
+            F.count_if(F.col(f"_cdc_{kind}{i}")).alias(f"{kind}_{i}")
+            for kind in ("failed", "adjusted")
+            for i in range(len(casts))
+        ]
+        observed = flagged.observe(observation, F.count_if(bad).alias("failed_rows"), *counters)
+        marked = observed.select(*(named(name) for name in names), bad.alias(BAD))
+        return SourceRead(marked, names, tuple(c.name for c in casts), observation)
 
 
 def _native(column: Column) -> SparkColumn:
@@ -147,22 +206,21 @@ def check_exact(table: str, seen: Seen) -> None:
     """Refuse a table whose values the lake cannot hold and no policy covers (I6, I9)."""
     if not seen.failed:
         return
-    named_counts = ", ".join(f"{name} ({count} rows)" for name, count in seen.failed.items())
     raise DataError(
         "sweep.inexact_values",
-        f"{table}: values that cannot be taken exactly in {named_counts}",
+        f"{table}: values that cannot be taken exactly in {told(seen.failed)}",
         hint="mend them at the source, or give the columns another type or policy in the"
         " pipeline's file (docs/reference/types.md); then sweep again",
     )
 
 
+def told(counts: Mapping[str, int]) -> str:
+    """Columns and in how many rows: never values."""
+    return ", ".join(f"{name} ({count} rows)" for name, count in counts.items())
+
+
 def key_names(schema: TableSchema) -> tuple[str, ...]:
     return tuple(column.name for column in schema.key_columns)
-
-
-def value_columns(schema: TableSchema) -> tuple[Column, ...]:
-    """Columns that are not part of the key."""
-    return tuple(column for column in schema.columns if column.key is None)
 
 
 def _added(one: Mapping[str, int], two: Mapping[str, int]) -> dict[str, int]:

@@ -99,20 +99,14 @@ class BranchState:
     rows: int
 
 
-def publish_properties(run: str, cut: Position) -> dict[str, str]:
-    """What the snapshot that becomes ``main`` carries."""
+def publish_properties(run: str, cut: Position, batch: str) -> dict[str, str]:
+    """What the snapshot that becomes ``main`` carries; ``batch`` is what it does to letters."""
     return {
         POSITION_PROPERTY: str(cut),
         RUN_PROPERTY: run,
         STEP_PROPERTY: STEP_SWEEP,
-        LETTERS_PROPERTY: letters_batch(run, cut),
+        LETTERS_PROPERTY: batch,
     }
-
-
-def letters_batch(run: str, cut: Position) -> str:
-    """Under which a sweep supersedes the dead letters before it. A run id alone may come again:
-    Airflow runs a cleared task under the old one."""
-    return f"{run} {cut}"
 
 
 def published(table: Table, run: str) -> Position | None:

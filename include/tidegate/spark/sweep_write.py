@@ -7,17 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from tidegate import faults
 from tidegate.config.pipeline import LakeTarget
-from tidegate.config.platform import SweepConfig
-from tidegate.connectors.protocol import Chunk, Cut
+from tidegate.connectors.protocol import Chunk
 from tidegate.observability import log
 from tidegate.observability.progress import Progress
-from tidegate.schema.table import TableSchema
 from tidegate.spark import publish
-from tidegate.spark.sweep_read import Seen, check_exact, read_chunks
+from tidegate.spark.sweep_parking import SweepParking
+from tidegate.spark.sweep_read import Reading, Seen, check_exact
 from tidegate.spark.sweep_state import PLAN_PROPERTY, ChunkNote, ChunkPlan
 from tidegate.spark.write_options import write_options
 
@@ -37,38 +36,39 @@ class RowShape(Protocol):
 class BranchWrite:
     """Where and how a sweep writes."""
 
-    session: SparkSession
+    reading: Reading
     target: LakeTarget
-    schema: TableSchema
     branch: str
     run: str
-    cut: Cut
-    plain: frozenset[str]
-    settings: SweepConfig
     progress: Progress
     shape: RowShape
     replace: bool
     """Whether the first commit takes the place of everything the branch held."""
+    parking: SweepParking | None
+    """Takes the rows that the lake cannot; without it they are an error."""
 
     def write(self, plan: ChunkPlan, rows_before: int = 0) -> Seen:
         """Read and append every chunk of ``plan``; what was seen in total."""
         seen, rows = Seen(), 0
         began = time.monotonic()
-        size = self.settings.parallelism * ROUNDS_PER_COMMIT
+        size = self.reading.settings.parallelism * ROUNDS_PER_COMMIT
         for note, group in plan.groups(size):
             first = note.done == len(group)
             extra = {PLAN_PROPERTY: plan.packed()} if first else {}
             own, added = self._commit(plan, note, group, extra, first=first)
             seen, rows = seen.plus(own), rows + added
-            check_exact(self.target.source, seen)
-            self._report(note, rows_before + rows, rows, time.monotonic() - began)
             faults.point("sweep.after_chunk")
+            if self.parking is not None:
+                self.parking.park(group, own)
+            else:
+                check_exact(self.target.source, seen)
+            self._report(note, rows_before + rows, rows, time.monotonic() - began)
         return seen
 
     def clear(self, properties: Mapping[str, str]) -> None:
         """The source's table is empty: so is the branch."""
         table = self.target.identifier
-        empty = self.session.table(publish.spark_name(table)).where("false")
+        empty = self.reading.session.table(publish.spark_name(table)).where("false")
         publish.replace(empty, table, branch=self.branch, properties=properties)
 
     def _commit(
@@ -80,23 +80,16 @@ class BranchWrite:
         *,
         first: bool,
     ) -> tuple[Seen, int]:
-        self.cut.check()
-        read = read_chunks(
-            self.session,
-            self.cut,
-            self.schema,
-            group,
-            plain=self.plain,
-            fetch_size=self.settings.fetch_size,
-            connections=self.settings.parallelism,
-        )
+        cut = self.reading.cut
+        cut.check()
+        read = self.reading.rows(group)
         put = publish.replace if first and self.replace else publish.append
         written = put(
-            self.shape(read.frame),
+            self.shape(read.good),
             self.target.identifier,
             branch=self.branch,
             properties={
-                **note.properties(self.run, self.cut.position, self.schema.schema_id),
+                **note.properties(self.run, cut.position, self.reading.schema.schema_id),
                 **extra,
             },
             # Chunks by key range are in key order between files; sorting each would cost a quarter.

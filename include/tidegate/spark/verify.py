@@ -19,7 +19,6 @@ from tidegate.names import quote_spark
 from tidegate.schema.table import TableSchema
 from tidegate.spark.audit import column as named
 from tidegate.spark.digest import digest_sum, key_digest, row_digest
-from tidegate.spark.keyspace import bucket
 
 GROUPS: Final = 1024
 """Groups of keys: enough to narrow a few differences down, few enough to compare in Python."""
@@ -50,6 +49,8 @@ class Comparison:
     first: tuple[Difference, ...] = ()
     buckets: frozenset[int] = frozenset()
     """Buckets of keys (``schema.keyspace``) in which something differs."""
+    left_out: frozenset[int] = frozenset()
+    """Buckets with rows that were not compared."""
     keys: DataFrame | None = None
     """Every differing key once, cached until :meth:`release`; None if there is none."""
 
@@ -67,7 +68,12 @@ class Comparison:
 
 
 def compare(
-    source: Callable[[], DataFrame], lake: DataFrame, schema: TableSchema, *, limit: int
+    source: Callable[[], DataFrame],
+    lake: DataFrame,
+    schema: TableSchema,
+    bucket: SparkColumn,
+    *,
+    limit: int,
 ) -> Comparison:
     """Compare rows of ``source()`` with ``lake``; at most ``limit`` differences are named.
 
@@ -76,7 +82,7 @@ def compare(
     """
     ours = _digests(lake, schema)
     theirs = _digests(source(), schema)
-    suspects = [bucket for bucket in {*ours, *theirs} if ours.get(bucket) != theirs.get(bucket)]
+    suspects = [group for group in {*ours, *theirs} if ours.get(group) != theirs.get(group)]
     source_rows = sum(count for count, _ in theirs.values())
     lake_rows = sum(count for count, _ in ours.values())
     if not suspects:
@@ -86,7 +92,7 @@ def compare(
         counts = {row[_KIND]: row["count"] for row in pairs.groupBy(_KIND).count().collect()}
         first = pairs.orderBy(*(named(c.name) for c in schema.key_columns)).limit(limit).collect()
         keys = pairs.select(*(named(c.name) for c in schema.key_columns)).distinct().persist()
-        places = keys.select(bucket(schema).alias("bucket")).distinct().collect()
+        places = keys.select(bucket.alias("bucket")).distinct().collect()
     finally:
         pairs.unpersist()
     return Comparison(
@@ -97,7 +103,7 @@ def compare(
         counts.get(DIFFERENT, 0),
         tuple(_difference(row, schema) for row in first),
         frozenset(row.bucket for row in places),
-        keys,
+        keys=keys,
     )
 
 

@@ -10,7 +10,7 @@ import pytest
 from tests.support.postgres import SourceDatabase
 from tests.support.stack import Stack
 from tidegate import faults
-from tidegate.config.platform import CaptureConfig
+from tidegate.config.platform import CaptureConfig, DlqConfig
 from tidegate.control import dead_letters
 from tidegate.errors import HeldError
 from tidegate.jobs.apply import run_apply
@@ -50,16 +50,14 @@ def test_a_sweep_supersedes_letters_with_its_snapshot_and_not_before(
     assert catch_up(made).parked == 1
     with pytest.raises(HeldError, match="1 dead letters"):
         made.sweep(TABLE, where="id >= 1 and id < 50")
-    # The row cannot be swept either: nothing is published, the letter stays.
-    assert made.sweep(TABLE).tables[0].error is not None
+    # The row cannot be swept either: a letter of the sweep takes the place of the log's.
+    assert made.swept(TABLE).parked == 1
     assert waiting(made) == 1
-    made.gate.open([TABLE], "a try", "test")
     source_db.sql("UPDATE items SET due = '2021-07-07' WHERE id = 7")
     assert catch_up(made).parked == 1
     # Nor is it mended by key: the letters would change it again.
     (kept,) = run_verify(made.spark, made.pipeline, made.platform, repair=True).tables
-    assert (kept.status, kept.different) == ("different", 1)
-    assert kept.error is not None and kept.error.code == "repair.dead_letters"
+    assert (kept.status, kept.waiting, kept.repaired) == ("equal", 2, 0)
     fault("sweep.after_audit")
     with pytest.raises(faults.Fault):
         made.sweep(TABLE)
@@ -100,13 +98,27 @@ def test_a_value_that_is_too_large_is_a_letter_and_no_sweep_chokes_on_it(
     ]
     assert found[0].message.startswith("v is larger") and found[1].message.startswith("b is larger")
     assert made.lake(TABLE, "id", "n") == [(1, 1)]
+    usual = made.platform
+    made.platform = usual.model_copy(update={"dlq": DlqConfig(enabled=False)})
     refused = made.sweep(TABLE).tables[0].error
     assert refused is not None and refused.code == "sweep.value_too_large"
-    assert "v (1), b (1)" in refused.message
-    made.gate.open([TABLE], "a try", "test")
+    assert "v (1 rows), b (1 rows)" in refused.message
+    made.platform = usual
+    assert made.swept(TABLE).parked == 2
+    assert made.lake(TABLE, "id", "n") == [(1, 1)]
+    found = dead_letters.find(made.pipeline, made.platform, None, Choice()).letters
+    assert {(letter.key, letter.op, letter.code) for letter in found} == {
+        (("2",), "r", "apply.value_too_large"),
+        (("3",), "r", "apply.value_too_large"),
+    }
+    (second,) = (letter for letter in found if letter.key == ("2",))
+    shown = dead_letters.show(made.pipeline, made.platform, second.event_id)
+    assert shown.after == {"id": "2", "n": "2", "v": None, "b": "\\x62"}
+    assert shown.unchanged == ("v",)
+    assert run_verify(made.spark, made.pipeline, made.platform).tables[0].waiting == 2
     source_db.sql("UPDATE items SET v = 'w' WHERE id = 2", "DELETE FROM items WHERE id = 3")
     assert catch_up(made).parked == 2
     (redriven,) = run_redrive(made.spark, made.pipeline, made.platform).tables
-    assert (redriven.applied, redriven.still_waiting) == (5, 0)
+    assert (redriven.applied, redriven.still_waiting) == (4, 0)
     assert made.lake(TABLE, "id", "n") == [(1, 1), (2, 2)]
     assert run_verify(made.spark, made.pipeline, made.platform).equal

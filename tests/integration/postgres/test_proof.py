@@ -10,6 +10,8 @@ import pytest
 from tests.support.stack import Stack
 from tidegate.control.records import VerifiedThrough
 from tidegate.control.status import status
+from tidegate.jobs.apply import run_apply
+from tidegate.jobs.capture import run_capture
 from tidegate.jobs.maintain import run_maintain
 from tidegate.jobs.rollback import run_rollback
 from tidegate.jobs.verify import run_verify
@@ -67,6 +69,12 @@ def test_samples_add_up_and_sweeps_writes_and_rollbacks_withdraw(
     assert base is not None and base.snapshot_id != swept.snapshot_id
     made.db.sql("DELETE FROM places WHERE id = 4")
     run_verify(made.spark, made.pipeline, made.platform)
+    assert (proof(made).coverage, proof(made).withdrawn) == (100.0, None)
+    # A TRUNCATE comes by the log like any change.
+    made.db.sql("TRUNCATE places", "INSERT INTO places VALUES ('é', 1, 'new')")
+    run_capture(made.pipeline, made.platform)
+    run_apply(made.spark, made.pipeline, made.platform, run="truncated")
+    assert len(made.lake(TABLE, "id")) == 1
     assert (proof(made).coverage, proof(made).withdrawn) == (100.0, None)
     # A rollback takes the proof back with the rows.
     run_rollback(made.spark, made.pipeline, made.platform, TABLE, base.snapshot_id)

@@ -134,3 +134,52 @@ def test_sums_alone_settle_an_equal_table_of_plain_types(
     name = spark_name(made.pipeline.targets[0])
     made.spark.sql(f"UPDATE {name} SET code = rtrim(code) WHERE n = 0")
     assert verdict(made).different == 1
+
+
+PLANTED = {
+    "-900": ("missing", ()),
+    "17": ("different", ("note",)),
+    "2500": ("different", ("wide",)),
+    "4000": ("extra", ()),
+    "4999": ("different", ("code",)),
+    "5000000": ("extra", ()),
+}
+
+
+def test_a_planted_difference_of_every_kind_is_found_whole_and_by_samples(
+    source_db: Any, stack: Callable[..., Stack]
+) -> None:
+    digits = "1234567890123456789012345678901234567"
+    made_up = 4000  # within a stripe of the source's numbers, but no row
+    source_db.sql(
+        "CREATE TABLE things (id int PRIMARY KEY, wide numeric(38), code text, note text)",
+        f"INSERT INTO things SELECT g, {digits}8, 'code ' || g, 'note' FROM"
+        f" generate_series(-1000, 5000) g WHERE g <> {made_up}",
+    )
+    made = stack(TABLE)
+    made.swept()
+    name = spark_name(made.pipeline.targets[0])
+    for statement in (
+        f"DELETE FROM {name} WHERE id = -900",
+        f"INSERT INTO {name} SELECT {made_up}, wide, code, note FROM {name} WHERE id = 1",
+        f"INSERT INTO {name} SELECT 5000000, wide, code, note FROM {name} WHERE id = 1",
+        f"UPDATE {name} SET note = 'other' WHERE id = 17",
+        f"UPDATE {name} SET wide = {digits}9 WHERE id = 2500",
+        f"UPDATE {name} SET code = concat(code, ' ') WHERE id = 4999",
+    ):
+        made.spark.sql(statement)
+    # By samples: each finds what lies in its part of the keys; parts that differ come again.
+    keys: set[str] = set()
+    for covered in (50, 100):
+        (part,) = run_verify(made.spark, made.pipeline, made.platform, sample=0.5).tables
+        assert (part.status, part.error) == ("different", None)
+        assert 2800 < part.source_rows < 3200
+        keys |= {one.key["id"] for one in part.first}
+        assert keys <= set(PLANTED) and part.coverage == pytest.approx(covered, abs=2)
+    found = verdict(made)
+    assert (found.missing, found.extra, found.different) == (1, 2, 3)
+    assert {one.key["id"]: (one.kind, one.columns) for one in found.first} == PLANTED
+    (mended,) = run_verify(
+        made.spark, made.pipeline, made.platform, sample=0.01, repair=True
+    ).tables
+    assert (mended.status, mended.repaired, mended.coverage) == ("repaired", 6, 100.0)

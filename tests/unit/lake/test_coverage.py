@@ -52,10 +52,35 @@ def test_a_difference_takes_its_bucket_out_until_it_is_found_equal() -> None:
     assert coverage.runs == 2
 
 
+def test_rows_left_out_are_not_proven_and_do_not_stop_the_rotation() -> None:
+    waiting = frozenset(range(100))
+    coverage = Coverage().after(EVERY, (), boundary("e1", 1), AT)
+    taken: list[set[int]] = []
+    for run in range(20):
+        buckets = coverage.next(0.05)
+        coverage = coverage.after(buckets, (), boundary("e1", run + 2), AT, waiting)
+        taken.append(set(buckets))
+    assert set().union(*taken) == set(EVERY)
+    assert (coverage.differing, set(coverage.proven)) == (set(), set(EVERY) - waiting)
+    again = coverage.after(EVERY, (), boundary("e1", 30), AT)
+    assert (again.percent, again.left_out) == (100.0, {})
+
+
+def test_only_what_covers_all_keys_can_be_told_in_other_buckets() -> None:
+    coverage, _ = sampled(Coverage(), 0.5, 1)
+    assert coverage.under(None) is coverage
+    assert coverage.under(7) == Coverage(width=7)
+    whole, _ = sampled(coverage, 0.5, 2)
+    told = whole.under(7)
+    assert (told.percent, told.width, told.oldest) == (100.0, 7, whole.oldest)
+    assert told.newest == whole.oldest
+
+
 def test_coverage_is_the_same_after_it_was_stored() -> None:
     coverage, _ = sampled(Coverage(), 0.3, 1)
     coverage, _ = sampled(coverage, 0.3, 2)
-    coverage = coverage.after((0, 2, 4), (2,), boundary("e1", 3), AT)
+    coverage = coverage.after((0, 2, 4), (2,), boundary("e1", 3), AT, (4, 9)).under(None)
+    assert coverage.left_out == {4: 3, 9: 1}
     text = json.dumps(coverage.to_dict())
     assert Coverage.from_dict(json.loads(text)) == coverage
     assert len(text) < 1000

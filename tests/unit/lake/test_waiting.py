@@ -9,7 +9,7 @@ FAILED, WAITING = Role.FAILED, Role.WAITING
 
 
 def step(place: str, key: str, new_key: str | None = None, *, gone: bool = False) -> Step:
-    return Step(place, (key,), (new_key or key,), gone)
+    return Step(place, place, (key,), (new_key or key,), gone)
 
 
 def waits(
@@ -22,7 +22,7 @@ def waits(
 ) -> dict[str, Role]:
     keys = {(key,) for key in blocked}
     found = who_waits(steps, failing, keys, last_only=last_only, keeps_images=keeps_images)
-    return dict(found.places)
+    return dict(found.changes)
 
 
 def test_a_failing_change_waits_alone_and_other_rows_go_on() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,6 +10,9 @@ from tidegate.cli import render_letters
 from tidegate.cli.invocation import actor, invocation, run_id
 from tidegate.cli.options import AsJson, Debug, DryRun, PipelineFile, PlatformFile, Tables, Yes
 from tidegate.cli.progress import ProgressView
+
+if TYPE_CHECKING:
+    from tidegate.lake.dead_letter_choice import Choice
 
 app = typer.Typer(
     help="Changes that could not be applied, and those that wait behind them.",
@@ -38,6 +41,12 @@ Before = Annotated[
 ]
 
 
+def _choice(event_id: Events, key: Keys, code: Codes, since: Since, before: Before) -> Choice:
+    from tidegate.lake.dead_letter_choice import choose
+
+    return choose(event_id or (), key or (), code or (), since, before)
+
+
 @app.command("list")
 def list_letters(
     pipeline: PipelineFile,
@@ -56,9 +65,8 @@ def list_letters(
         "dead-letters list", pipeline, platform_config, as_json, debug, source=False
     ) as call:
         from tidegate.control import dead_letters
-        from tidegate.lake.dead_letter_choice import choose
 
-        choice = choose(event_id or (), key or (), code or (), since, before)
+        choice = _choice(event_id, key, code, since, before)
         found = dead_letters.find(call.pipeline, call.platform, call.tables(table), choice)
         call.finish(found, render_letters.letters)
 
@@ -102,9 +110,8 @@ def redrive(
         tables = call.tables(table)
         from tidegate.cli import render
         from tidegate.cli.spark import spark
-        from tidegate.lake.dead_letter_choice import choose
 
-        choice = choose(event_id or (), key or (), code or (), since, before)
+        choice = _choice(event_id, key, code, since, before)
         with ProgressView(call.output) as progress, spark(call, "redrive") as session:
             from tidegate.jobs.redrive import run_redrive
 
@@ -142,9 +149,8 @@ def discard(
     ) as call:
         tables = call.tables(table)
         from tidegate.control import dead_letters
-        from tidegate.lake.dead_letter_choice import choose
 
-        choice = choose(event_id or (), key or (), code or (), since, before)
+        choice = _choice(event_id, key, code, since, before)
         found = dead_letters.find(call.pipeline, call.platform, tables, choice)
         if found.letters and not dry_run:
             count = len(found.letters)

@@ -1,4 +1,5 @@
-"""Values that are larger than Tidegate takes, found before a sweep reads them.
+"""Values that are larger than Tidegate takes, found before a sweep reads them: their rows become
+dead letters without them.
 
 Measuring every value would cost a pass over the table, so the size of what is stored out of line is
 asked first: most tables have nothing there that could be so large.
@@ -9,7 +10,6 @@ from __future__ import annotations
 from typing import Final
 
 from tidegate.connectors.postgres.connection import Connection
-from tidegate.errors import DataError
 from tidegate.names import TableId, quote_sql
 from tidegate.schema.table import Column, TableSchema
 from tidegate.schema.types import Kind
@@ -27,25 +27,30 @@ WHERE c.reltoastrelid <> 0
 _WIDE: Final = frozenset({Kind.STRING, Kind.BINARY, Kind.LIST})
 
 
-def refuse(
+def too_large(
     connection: Connection, table: TableId, schema: TableSchema, from_sql: str, most: int
-) -> None:
-    """Raise if a row of ``table`` holds a value of more than ``most`` bytes, as text."""
+) -> dict[str, int]:
+    """Per column, in how many rows of ``table`` its value has more than ``most`` bytes, as text."""
     columns = [column for column in schema.columns if column.type.kind in _WIDE]
     stored = connection.execute(_STORED_SQL, (table.sql, table.sql)).fetchone() or (0,)
     if not columns or int(stored[0]) * COMPRESSION <= most:
-        return
-    counts = ", ".join(f"count(*) FILTER (WHERE {_size(c)} > {most})" for c in columns)
+        return {}
+    counts = ", ".join(f"count(*) FILTER (WHERE {exceeds(c, most)})" for c in columns)
     row = connection.execute(f"SELECT {counts} FROM {from_sql}".encode()).fetchone() or ()
-    found = {c.name: count for c, count in zip(columns, row, strict=True) if count}
-    if found:
-        told = ", ".join(f"{name} ({count})" for name, count in found.items())
-        raise DataError(
-            "sweep.value_too_large",
-            f"{table}: values of {told} are larger than {most} bytes",
-            hint="shorten or move them at the source, or raise capture.max_value_bytes (and Spark's"
-            " memory with it), then sweep again; nothing was published",
-        )
+    return {c.name: count for c, count in zip(columns, row, strict=True) if count}
+
+
+def exceeds(column: Column, most: int) -> str:
+    """Whether a value has more than ``most`` bytes; never NULL."""
+    return f"coalesce({_size(column)} > {most}, false)"
+
+
+def stand_in(column: Column) -> str:
+    """What a comparison reads in place of a value that is too large: small, and like no other."""
+    name = quote_sql(column.name)
+    if column.type.kind is Kind.BINARY:
+        return f"sha256({name})"
+    return f"'too large: ' || md5({name}::text)"
 
 
 def _size(column: Column) -> str:

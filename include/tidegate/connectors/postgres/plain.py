@@ -36,8 +36,10 @@ def candidates(schema: TableSchema) -> tuple[Column, ...]:
 
 
 def summed(schema: TableSchema) -> tuple[Column, ...]:
-    """Key columns whose sum and range are asked for."""
-    return tuple(c for c in schema.key_columns if c.type.kind in (Kind.INT, Kind.LONG))
+    """Key columns whose sum and range are asked for: not what only becomes whole numbers, which
+    the server would round, or refuse."""
+    whole = (Kind.INT, Kind.LONG)
+    return tuple(c for c in schema.key_columns if c.type.kind in whole and not c.recast)
 
 
 def survey_sql(schema: TableSchema, from_sql: str) -> str:

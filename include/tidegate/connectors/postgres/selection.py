@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from tidegate.names import quote_sql
-from tidegate.schema.keyspace import PLACES, SEPARATOR, Arcs
+from tidegate.schema.keyspace import PLACES, SEPARATOR, Arcs, Ranges
 from tidegate.schema.table import Column, TableSchema
 from tidegate.schema.types import Kind
 
@@ -26,6 +26,13 @@ def keys_sql(schema: TableSchema, arcs: Arcs) -> str | None:
     edges = [edge for arc in arcs for edge in arc if edge < PLACES]
     listed = ", ".join(f"decode('{edge:04x}', 'hex')" for edge in edges)
     return f"width_bucket({place}, ARRAY[{listed}]::bytea[]) % 2 = 1"
+
+
+def ranges_sql(column: Column, ranges: Ranges) -> str:
+    """Numbers in ``ranges``."""
+    name = quote_sql(column.name)
+    terms = [f"{name} BETWEEN {low} AND {high}" for low, high in ranges]
+    return f"({' OR '.join(terms)})" if terms else "false"
 
 
 def interval_sql(column: Column, start: datetime, end: datetime) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Final
@@ -34,11 +34,11 @@ from tidegate.connectors.postgres.replication import (
 )
 from tidegate.connectors.postgres.settings import PostgresSettings
 from tidegate.connectors.protocol import Chunk, JdbcRead, KeyFacts, Survey
-from tidegate.connectors.selecting import Checksum
+from tidegate.connectors.selecting import Checksum, lost_flag
 from tidegate.envelope.position import Position, boundary
 from tidegate.errors import ConfigError, HeldError, RetriableError
-from tidegate.names import TableId
-from tidegate.schema.keyspace import Arcs
+from tidegate.names import TableId, quote_sql
+from tidegate.schema.keyspace import Arcs, Ranges
 from tidegate.schema.row_text import has_row_text
 from tidegate.schema.table import Column, TableSchema
 
@@ -109,13 +109,14 @@ class PostgresCut:
             rows = sum(part.rows for part in parts)
             return chunking.by_key(self._holder, self._from(table), schema, rows, chunk_rows, after)
 
-    def survey(self, table: TableId, schema: TableSchema) -> Survey:
+    def survey(self, table: TableId, schema: TableSchema, predicate: str | None = None) -> Survey:
+        source = self._from(table) + (f" WHERE {predicate}" if predicate else "")
         with self._asking("looking for large values"):
-            large_values.refuse(
-                self._holder, table, schema, self._from(table), self._settings.max_value_bytes
+            large = large_values.too_large(
+                self._holder, table, schema, source, self._settings.max_value_bytes
             )
         with self._asking("surveying values"):
-            sql = plain.survey_sql(schema, self._from(table))
+            sql = plain.survey_sql(schema, source)
             row = self._holder.execute(sql.encode()).fetchone() or (0,)
         keys = plain.summed(schema)
         facts = {
@@ -127,6 +128,7 @@ class PostgresCut:
             rows=int(row[0]),
             plain=frozenset(column.name for column, fine in asked if fine),
             keys=facts,
+            too_large=large,
         )
 
     def select_sql(
@@ -136,13 +138,49 @@ class PostgresCut:
         predicate: Chunk | str | None = None,
         *,
         plain_columns: frozenset[str] = frozenset(),
+        too_large: Collection[str] = (),
     ) -> str:
-        columns = ", ".join(
-            plain.expression(column)
-            if column.name in plain_columns
-            else types.select_expression(column)
+        columns = []
+        for column in schema.columns:
+            if column.name in plain_columns:
+                columns.append(plain.expression(column))
+            elif column.name in too_large:
+                columns.append(self._bounded(column, types.selected(column), instead=True))
+            else:
+                columns.append(types.select_expression(column))
+        return self._select(", ".join(columns), table, predicate)
+
+    def text_sql(
+        self,
+        table: TableId,
+        schema: TableSchema,
+        predicate: Chunk | str | None = None,
+        *,
+        too_large: Collection[str] = (),
+    ) -> str:
+        columns = [
+            self._bounded(column, types.text_expression(column), instead=False)
+            if column.name in too_large
+            else f"{types.text_expression(column)} AS {quote_sql(column.name)}"
             for column in schema.columns
-        )
+        ]
+        columns += [
+            f"{self.too_large_sql(column)} AS {lost_flag(slot)}"
+            for slot, column in enumerate(schema.columns)
+            if column.name in too_large
+        ]
+        return self._select(", ".join(columns), table, predicate)
+
+    def too_large_sql(self, column: Column) -> str:
+        return large_values.exceeds(column, self._settings.max_value_bytes)
+
+    def _bounded(self, column: Column, value: str, *, instead: bool) -> str:
+        """``value``; of one that is too large its stand-in, or nothing."""
+        other = f"ELSE {large_values.stand_in(column)} " if instead else ""
+        fits = f"NOT {self.too_large_sql(column)}"
+        return f"CASE WHEN {fits} THEN {value} {other}END AS {quote_sql(column.name)}"
+
+    def _select(self, columns: str, table: TableId, predicate: Chunk | str | None) -> str:
         source = self._from(table)
         if isinstance(predicate, Chunk):
             source = f"ONLY {predicate.relation}" if predicate.relation else source
@@ -151,6 +189,16 @@ class PostgresCut:
 
     def keys_sql(self, schema: TableSchema, arcs: Arcs) -> str | None:
         return selection.keys_sql(schema, arcs)
+
+    def span(self, table: TableId, column: Column) -> tuple[int, int] | None:
+        name = quote_sql(column.name)
+        with self._asking("looking for the ends of the key"):
+            sql = f"SELECT min({name})::bigint, max({name})::bigint FROM {self._from(table)}"
+            low, high = self._holder.execute(sql.encode()).fetchone() or (None, None)
+        return None if low is None or high is None else (int(low), int(high))
+
+    def ranges_sql(self, column: Column, ranges: Ranges) -> str:
+        return selection.ranges_sql(column, ranges)
 
     def interval_sql(self, column: Column, start: datetime, end: datetime) -> str:
         return selection.interval_sql(column, start, end)

@@ -40,7 +40,7 @@ function prints, the same on both paths |
 
 _REST: Final = """
 A value larger than `capture.max_value_bytes` (64 MiB of text, of PostgreSQL's 1 GB) is not taken:
-its change becomes a dead letter, and a sweep refuses the table with `sweep.value_too_large`.
+its change, or its row in a sweep, becomes a dead letter without it.
 
 Generated columns are not in the log before PostgreSQL 18 and so not in the lake; 18 sends stored
 ones if the publication says so.
@@ -55,10 +55,9 @@ last value of the years 1 to 9999 | `null`, `string`, `reject` |
 | any of these in a **key** column | `reject`: two rows made alike would become one | `string`; \
 `clamp` if you say so for the column |
 
-`string` makes the column text (a list: a list of texts) from the start. `reject` makes the change a
-[dead letter](../guides/dead-letters.md) (a sweep fails with `sweep.inexact_values`) until the
-source or the file is mended. Every adjusted value is counted per column in the result of the run
-that adjusted it.
+`string` makes the column text (a list: a list of texts) from the start. `reject` makes the change,
+or the row of a sweep, a [dead letter](../guides/dead-letters.md) until the source or the file is
+mended. Every adjusted value is counted per column in the result of the run that adjusted it.
 
 ```yaml
 sinks:

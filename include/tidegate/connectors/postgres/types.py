@@ -176,12 +176,16 @@ def native(column: Column) -> bool:
 
 def select_expression(column: Column) -> str:
     """What a sweep selects for a column, under the column's own name."""
-    name = quote_sql(column.name)
+    return f"{selected(column)} AS {quote_sql(column.name)}"
+
+
+def selected(column: Column) -> str:
+    """A column's value as a sweep reads it."""
     kind = column.type.kind
     if kind is not Kind.STRING and native(column):
         # A domain would reach the driver as an unknown type.
-        return f"{name}::{_PLAIN_SQL[kind]} AS {name}"
-    return f"{text_expression(column)} AS {name}"
+        return f"{quote_sql(column.name)}::{_PLAIN_SQL[kind]}"
+    return text_expression(column)
 
 
 def text_expression(column: Column) -> str:

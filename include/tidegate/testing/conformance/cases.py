@@ -92,7 +92,7 @@ class EventCase(_Needs):
     fails: dict[Literal["sweep", "log"], str] = {}
     """Error code with which the table must be refused, per path; nothing wrong is written."""
     letters: dict[str, int] = {}
-    """Dead letters per table where changes come by the log; by default none."""
+    """Dead letters per table, whether changes come by the log or a sweep; by default none."""
     refused: str | None = None
     """Code of the problem that ``validate`` must report; the case is not run further."""
 

@@ -129,8 +129,7 @@ class Judge:
 
     def _judge_letters(self, letter: str) -> None:
         event = self.unit.event
-        by_log = event is not None and self.lab.path != "sweep"
-        wanted = event.letters.get(letter, 0) if event is not None and by_log else 0
+        wanted = event.letters.get(letter, 0) if event is not None else 0
         found = self.lab.dead_letters(self.unit.tables[letter])
         if found != wanted:
             self._fail(self._all, "-", f"{found} dead letters, expected {wanted}")
