@@ -12,6 +12,7 @@ expires. A settled record whose snapshot is gone from the table counts for good.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -115,6 +116,7 @@ class DeadLetters:
             catalog, (pipeline.control_namespace, TABLE_NAME), _SCHEMA, properties=_PROPERTIES
         )
         self._known: tuple[int | None, tuple[Record, ...]] = (None, ())
+        self._reading = threading.Lock()
 
     @property
     def identifier(self) -> tuple[str, str]:
@@ -213,18 +215,15 @@ class DeadLetters:
         self._stale = True
 
     def _load(self) -> tuple[Record, ...]:
-        if self._once and not self._stale:
-            return self._known[1]
-        self._stale = False  # before the look: what is added meanwhile is looked for again
-        table = self._ledger.table()
-        if table is None:
-            return ()
-        head, records = self._known  # read and replaced as one: tables are applied side by side
-        if commits.head_id(table) != head:
-            page = self._ledger.read(table=table, fields=_LIGHT)
-            records = tuple(Record.of(row) for row in page.rows)
-            self._known = (page.head, records)
-        return records
+        with self._reading:  # tables side by side: a half-made look must not pass for a whole one
+            if self._once and not self._stale:
+                return self._known[1]
+            self._stale = False  # before the look: what is added meanwhile is looked for again
+            table = self._ledger.table()
+            if table is not None and commits.head_id(table) != self._known[0]:
+                page = self._ledger.read(table=table, fields=_LIGHT)
+                self._known = (page.head, tuple(Record.of(row) for row in page.rows))
+            return self._known[1] if table is not None else ()
 
 
 def lineage(table: Table) -> Lineage:
