@@ -55,8 +55,8 @@ class SchemaHistory:
     def __init__(self, catalog: Catalog, pipeline: PipelineConfig) -> None:
         self._ledger = Ledger(catalog, (pipeline.control_namespace, TABLE_NAME), _SCHEMA)
         self.approvals = Approvals(catalog, pipeline)
-        self._head: int | None = None
-        self._entries: tuple[SchemaEntry, ...] = ()
+        # Read and replaced as one: tables are applied and swept side by side.
+        self._known: tuple[int | None, tuple[SchemaEntry, ...]] = (None, ())
 
     @property
     def identifier(self) -> tuple[str, str]:
@@ -70,32 +70,34 @@ class SchemaHistory:
     def record_all(self, schemas: Sequence[tuple[TableSchema, Position]]) -> None:
         """Like :meth:`record`, one after the other, in one commit."""
         while True:
-            known = self._load()
+            head, known = self._load()
             entries = known
             for schema, at in schemas:
                 if _in_force(entries, schema.table, at) != schema.schema_id:
                     now = datetime.now(UTC)
                     new = SchemaEntry(len(entries) + 1, at, now, schema.schema_id, schema)
                     entries = (*entries, new)
-            if entries == known or self._append(entries, entries[len(known) :]):
+            if entries == known or self._append(head, entries, entries[len(known) :]):
                 return
 
-    def _append(self, entries: tuple[SchemaEntry, ...], new: Sequence[SchemaEntry]) -> bool:
+    def _append(
+        self, head: int | None, entries: tuple[SchemaEntry, ...], new: Sequence[SchemaEntry]
+    ) -> bool:
         """Whether ``new``, the last of ``entries``, landed; not if another writer was first."""
         table = self._ledger.open()
         try:
-            self._head = self._ledger.append(table, [_row(entry) for entry in new], self._head)
+            landed = self._ledger.append(table, [_row(entry) for entry in new], head)
         except RetriableError as error:
             if error.code != commits.MOVED:
                 raise
             return False
-        self._entries = entries
+        self._known = (landed, entries)
         self._ledger.fold_if_due(table, files=FOLD_FILES, kept=len(entries))
         return True
 
     def get(self, schema_id: str) -> TableSchema:
         """The schema a log row names."""
-        for entries in (self._entries, self._load()):
+        for entries in (self._known[1], self._load()[1]):
             for entry in entries:
                 if entry.schema_id == schema_id:
                     return entry.schema
@@ -103,7 +105,7 @@ class SchemaHistory:
 
     def latest(self, table: TableId) -> TableSchema | None:
         """The newest schema of ``table``: the highest position of its newest epoch."""
-        entries = [e for e in self._load() if e.schema.table == table]
+        entries = [e for e in self._load()[1] if e.schema.table == table]
         if not entries:
             return None
         epoch = entries[-1].at.epoch
@@ -111,25 +113,24 @@ class SchemaHistory:
 
     def all(self, table: TableId | None = None) -> list[SchemaEntry]:
         """Entries in the order they were recorded."""
-        return [e for e in self._load() if table is None or e.schema.table == table]
+        return [e for e in self._load()[1] if table is None or e.schema.table == table]
 
     def at(self, table: TableId, position: Position) -> TableSchema | None:
         """The schema that was in force at ``position``."""
-        wanted = _in_force(self._load(), table, position)
+        wanted = _in_force(self._load()[1], table, position)
         return None if wanted is None else self.get(wanted)
 
     def drop(self) -> bool:
         return self._ledger.drop()
 
-    def _load(self) -> tuple[SchemaEntry, ...]:
+    def _load(self) -> tuple[int | None, tuple[SchemaEntry, ...]]:
         table = self._ledger.table()
         if table is None:
-            self._head, self._entries = None, ()
-            return ()
-        if commits.head_id(table) != self._head:
+            self._known = (None, ())
+        elif commits.head_id(table) != self._known[0]:
             page = self._ledger.read(table=table)
-            self._head, self._entries = page.head, tuple(_entry(row) for row in page.rows)
-        return self._entries
+            self._known = (page.head, tuple(_entry(row) for row in page.rows))
+        return self._known
 
 
 def unknown_schema(schema_id: str) -> FatalError:
