@@ -9,6 +9,7 @@ from pydantic import Field
 
 from tidegate.config.base import Section
 from tidegate.config.guard import GuardConfig
+from tidegate.config.registry import Address, SchemaRegistryConfig
 
 MIB: Final = 1024 * 1024
 DAY_SECONDS: Final = 86400.0
@@ -68,10 +69,11 @@ class CatalogType(StrEnum):
 
 
 class KafkaConfig(Section):
-    """Kafka and its schema registry; used with `transport_mode: kafka` only."""
+    """Kafka and its schema registry; used with `transport_mode: kafka`, but for the registry's
+    address, which `schema_registry` takes too."""
 
     bootstrap_servers: str = Field("localhost:9092", description="Brokers, host:port,….")
-    schema_registry_url: str = Field("http://localhost:8081", description="Schema registry.")
+    schema_registry_url: Address = Field("http://localhost:8081", description="Schema registry.")
     group_id: str = Field("cdc-platform", description="Consumer group.")
     auto_offset_reset: Literal["earliest", "latest"] = Field(
         "earliest", description="Where a group without an offset begins."
@@ -255,6 +257,9 @@ class PlatformConfig(Section):
         description="embedded: the change log is an Iceberg table; kafka: Kafka topics.",
     )
     kafka: KafkaConfig = Field(KafkaConfig(), description="Kafka and its schema registry.")
+    schema_registry: SchemaRegistryConfig = Field(
+        SchemaRegistryConfig(), description="Where schemas are registered, if anywhere."
+    )
     connector: ConnectorConfig = Field(ConnectorConfig(), description="Kafka Connect.")
     dlq: DlqConfig = Field(DlqConfig(), description="Dead letters.")
     retry: RetryConfig = Field(RetryConfig(), description="Back-off of everything that retries.")
@@ -279,3 +284,10 @@ class PlatformConfig(Section):
     sweep: SweepConfig = Field(SweepConfig(), description="How tables are re-read.")
     retention: RetentionConfig = Field(RetentionConfig(), description="The change log's memory.")
     guard: GuardConfig = Field(GuardConfig(), description="When what we hold is a worry.")
+
+    @property
+    def registry_url(self) -> str | None:
+        """The schema registry's address; None where none is used."""
+        if not self.schema_registry.enabled:
+            return None
+        return self.schema_registry.url or self.kafka.schema_registry_url
