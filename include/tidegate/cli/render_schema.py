@@ -65,6 +65,8 @@ def held(console: Console, result: Mapping[str, Any]) -> None:
         console.print(Text(f"{head} from {entry['first_used']}", "bold"), soft_wrap=True)
         for reason in entry["reasons"]:
             console.print(Text(f"  {reason}", "yellow"), soft_wrap=True)
+        if entry["registry"]:
+            console.print(Text(f"  the schema registry says: {entry['registry']}"), soft_wrap=True)
         grid = figures.grid("column", "lake", "source now")
         for side in entry["sides"]:
             grid.add_row(*(Text(side[name]) for name in ("column", "lake", "source")))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
 from tidegate.config.pipeline import LakeTarget, PipelineConfig
 from tidegate.config.platform import PlatformConfig
+from tidegate.control.registry import said_of
 from tidegate.control.tables import known_tables, one_table
 from tidegate.envelope.position import Position, boundary, parse_lsn
 from tidegate.errors import ConfigError
@@ -72,6 +73,7 @@ class HeldSchema:
     sides: tuple[SideBySide, ...]
     gate: str
     approvable: bool  # False: another key or write mode; only a new lake table helps
+    registry: str = ""  # the schema registry's opinion, where it gave one
 
 
 def schemas(
@@ -115,12 +117,14 @@ def held(
     history = SchemaHistory(catalog, pipeline)
     names = known_tables(pipeline, tables) or pipeline.source.tables
     states = Gate(catalog, pipeline, platform.gate).states(names)
+    opinions = said_of(catalog, pipeline, platform)
     found = []
     for name in names:
         ground = SchemaGround.of(catalog, history, pipeline.target(TableId.parse(name)))
         waiting = None if ground is None else _waiting(ground, states[name].state.value)
         if waiting is not None:
-            found.append(waiting)
+            said = opinions.get((name, waiting.schema_id), "")
+            found.append(replace(waiting, registry=said))
     return found
 
 

@@ -33,7 +33,7 @@ class SubjectResult:
     """What became of one schema under one subject."""
 
     table: str
-    status: str  # registered | refused | would_register | left
+    status: str  # registered | refused | would_register | would_be_refused | left
     subject: str
     schema_id: str
     id: int | None = None
@@ -118,7 +118,9 @@ class _Teller:
         if found is None:
             opinion = registry.opinion(entry.subject, entry.text)
             if self._dry_run:
-                return _result(entry, "would_register", opinion=opinion)
+                refused = opinion is not None and not opinion.compatible
+                status = "would_be_refused" if refused else "would_register"
+                return _result(entry, status, opinion=opinion)
             try:
                 found = registry.register(entry.subject, entry.text)
             except DataError as error:

@@ -1,4 +1,4 @@
-"""``schemas``, ``schema``, ``schema approve | check``: the source's tables, then and now."""
+"""``schemas``, ``schema``, ``schema approve | check | register``: tables, then and now."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from tidegate.cli import render, render_schema
+from tidegate.cli import render, render_registry, render_schema
 from tidegate.cli.invocation import actor, invocation, run_id
 from tidegate.cli.options import (
     AsJson,
@@ -66,11 +66,21 @@ def schemas(
     pipeline: PipelineFile,
     platform_config: PlatformFile = None,
     table: Tables = None,
+    registry: Annotated[
+        bool,
+        typer.Option("--registry", help="What the schema registry has of them, and says of them."),
+    ] = False,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
     """Every schema the source's tables ever had, where it begins, and what changed."""
     with invocation("schemas", pipeline, platform_config, as_json, debug, source=False) as call:
+        if registry:
+            from tidegate.control.registry import registrations
+
+            known = registrations(call.pipeline, call.platform, table)
+            call.finish({"registrations": known}, render_registry.registrations)
+            return
         from tidegate.control import schemas as control
 
         rows = control.schemas(call.pipeline, call.platform, table)
@@ -144,6 +154,26 @@ def check(
 
         result = run_check_schema(call.pipeline, call.platform, tables=tables, run=run_id("schema"))
         call.finish(result, render.tables, failed=result.failed)
+
+
+@app.command(name="register")
+def register_schemas(
+    pipeline: PipelineFile,
+    platform_config: PlatformFile = None,
+    table: Tables = None,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Tell the schema registry the schemas it does not have; --dry-run asks what it would say."""
+    with invocation(
+        "schema register", pipeline, platform_config, as_json, debug, source=False
+    ) as call:
+        tables = call.tables(table)
+        from tidegate.jobs.register_schemas import run_register
+
+        result = run_register(call.pipeline, call.platform, tables=tables, dry_run=dry_run)
+        call.finish(result, render_registry.registered, failed=result.failed)
 
 
 def _pairs(option: str, texts: Sequence[str] | None) -> dict[str, Any]:
