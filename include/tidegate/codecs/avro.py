@@ -45,21 +45,15 @@ class AvroSchemas:
     value: str
 
 
-def render(schema: TableSchema, prefix: str) -> AvroSchemas:
-    """Records ``Key`` and ``Value`` in the namespace ``<prefix>.<schema>.<table>``."""
+def render(schema: TableSchema, topic: str) -> AvroSchemas:
+    """Records ``Key`` and ``Value`` in the namespace of ``topic``."""
     names = spelled([column.name for column in schema.columns], AVRO)
-    space = namespace(prefix, schema.table)
+    space = ".".join(AVRO.spell(part) for part in topic.split(".") if part)
     keyed = schema.key_columns
     return AvroSchemas(
         key=_record("Key", space, schema.table, keyed, names) if keyed else None,
         value=_record("Value", space, schema.table, schema.columns, names),
     )
-
-
-def namespace(prefix: str, table: TableId) -> str:
-    """Dots separate the parts of a namespace; within a part they are spelled otherwise."""
-    parts = [*prefix.split("."), table.schema, table.name]
-    return ".".join(AVRO.spell(part) for part in parts if part)
 
 
 def _record(

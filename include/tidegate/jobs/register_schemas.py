@@ -61,9 +61,13 @@ def run_register(
     platform: PlatformConfig,
     *,
     tables: Sequence[str] | None = None,
+    everything: bool = False,
     dry_run: bool = False,
 ) -> RegisterResult:
-    """Register what is pending; with ``dry_run`` only ask what the registry would say."""
+    """Register what is pending; with ``dry_run`` only ask what the registry would say.
+
+    ``everything``: also what our records say it has, for a registry that was emptied or restored.
+    """
     url = platform.registry_url
     if url is None:
         raise ConfigError(
@@ -75,7 +79,11 @@ def run_register(
     history, kept = SchemaHistory(catalog, pipeline), Registrations(catalog, pipeline)
     subjects, known = Subjects(pipeline, platform.schema_registry), kept.known(url)
     names = None if tables is None else [str(TableId.parse(name)) for name in tables]
-    due = [e for one in subjects.history(history, names) for e in pending(one, known)]
+    due = [
+        entry
+        for one in subjects.history(history, names)
+        for entry in (one if everything else pending(one, known))
+    ]
     teller = _Teller(platform, url, dry_run)
     results = [teller.tell(entry) for entry in due]
     problem = teller.patience.problem if due else None

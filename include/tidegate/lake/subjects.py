@@ -46,7 +46,8 @@ class Subjects:
 
     def entries(self, schema: TableSchema) -> Iterator[Entry]:
         """The key's, if there is one, and the row's."""
-        topic, texts = self.topic(schema.table), render(schema, self._pipeline.topic_prefix)
+        topic = self.topic(schema.table)
+        texts = render(schema, topic)
         for part, text in (("key", texts.key), ("value", texts.value)):
             if text is not None:
                 yield Entry(str(schema.table), schema.schema_id, f"{topic}-{part}", text)

@@ -17,6 +17,8 @@ from tidegate.names import TableId
 from tidegate.schema.table import Column, TableSchema
 from tidegate.schema.types import STRING, Kind, LogicalType, TextRule
 
+TOPIC_NAME = "cdc.public.orders"
+
 
 def column(
     name: str, type_: LogicalType = STRING, *, key: int | None = None, nullable: bool = True
@@ -58,7 +60,7 @@ VALUES = [
 def test_every_type_takes_its_values_exactly(
     type_: LogicalType, value: Any, nullable: bool
 ) -> None:
-    rendered = render(table(column("v", type_, nullable=nullable)), "cdc")
+    rendered = render(table(column("v", type_, nullable=nullable)), TOPIC_NAME)
     assert there_and_back(rendered.value, {"v": value}) == {"v": value}
     if nullable:
         assert there_and_back(rendered.value, {"v": None}) == {"v": None}
@@ -69,10 +71,12 @@ def test_every_kind_is_rendered() -> None:
 
 
 def test_records_are_named_as_debezium_names_them() -> None:
-    rendered = render(table(column("id", LogicalType(Kind.LONG), key=0, nullable=False)), "cdc")
+    rendered = render(
+        table(column("id", LogicalType(Kind.LONG), key=0, nullable=False)), "cdc.public.orders"
+    )
     assert rendered.key is not None
     key, value = json.loads(rendered.key), json.loads(rendered.value)
-    assert (key["namespace"], key["name"]) == ("cdc.public.orders", "Key")
+    assert (key["namespace"], key["name"]) == (TOPIC_NAME, "Key")
     assert (value["namespace"], value["name"]) == ("cdc.public.orders", "Value")
     assert value["fields"] == [
         {"name": "id", "type": "long", "tidegate.source_type": "as declared"},
@@ -83,15 +87,15 @@ def test_keys_come_in_key_order_and_a_table_without_one_has_no_key_record() -> N
     pair = table(
         column("a", key=1, nullable=False), column("b", key=0, nullable=False), column("c")
     )
-    key = render(pair, "cdc").key
+    key = render(pair, TOPIC_NAME).key
     assert key is not None
     assert [field["name"] for field in json.loads(key)["fields"]] == ["b", "a"]
-    assert render(table(column("c")), "cdc").key is None
+    assert render(table(column("c")), TOPIC_NAME).key is None
 
 
 def test_a_new_nullable_column_is_read_from_old_rows_as_null() -> None:
-    before = render(table(column("a")), "cdc").value
-    after = render(table(column("a"), column("b")), "cdc").value
+    before = render(table(column("a")), TOPIC_NAME).value
+    after = render(table(column("a"), column("b")), TOPIC_NAME).value
     buffer = io.BytesIO()
     fastavro.schemaless_writer(buffer, fastavro.parse_schema(json.loads(before)), {"a": "x"})
     buffer.seek(0)
@@ -101,7 +105,9 @@ def test_a_new_nullable_column_is_read_from_old_rows_as_null() -> None:
 
 def test_odd_names_are_spelled_legally_apart_and_keep_their_own_as_a_property() -> None:
     names = ["order id", "order-id", "order_id", "2nd", "größe", "订单", "客户", ""]
-    rendered = render(table(*(column(name) for name in names), name="odd.name"), "my-cdc")
+    rendered = render(
+        table(*(column(name) for name in names), name="odd.name"), "my-cdc.public.odd_name"
+    )
     record = json.loads(rendered.value)
     fastavro.parse_schema(record)
     assert record["namespace"] == "my_cdc.public.odd_name"

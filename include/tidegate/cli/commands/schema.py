@@ -161,6 +161,10 @@ def register_schemas(
     pipeline: PipelineFile,
     platform_config: PlatformFile = None,
     table: Tables = None,
+    everything: Annotated[
+        bool,
+        typer.Option("--all", help="Also what it has by our records: it was emptied or restored."),
+    ] = False,
     dry_run: DryRun = False,
     as_json: AsJson = False,
     debug: Debug = False,
@@ -172,7 +176,9 @@ def register_schemas(
         tables = call.tables(table)
         from tidegate.jobs.register_schemas import run_register
 
-        result = run_register(call.pipeline, call.platform, tables=tables, dry_run=dry_run)
+        result = run_register(
+            call.pipeline, call.platform, tables=tables, everything=everything, dry_run=dry_run
+        )
         call.finish(result, render_registry.registered, failed=result.failed)
 
 
