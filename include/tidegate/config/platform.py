@@ -31,6 +31,8 @@ IDLE_COMMIT_SECONDS: Final = 240.0
 """Quiet databases keep releasing WAL at a cost of 15 empty commits an hour."""
 LEASE_SECONDS: Final = 60.0
 """Several missed renewals; a paused JVM or a slow catalog is not taken for dead."""
+APPROVAL_WAIT_SECONDS: Final = 20 * 3600.0
+"""Someone looks within a working day; before the next daily run asks again."""
 GATE_WAIT_SECONDS: Final = 900.0
 """Longer than a usual apply or compaction, shorter than anyone's patience with a task."""
 CHUNK_ROWS: Final = 250_000
@@ -200,13 +202,19 @@ class CaptureConfig(Section):
 
 
 class GateConfig(Section):
-    """Writers' leases on tables."""
+    """Writers' leases on tables, and how long one waits for what a gate holds."""
 
     lease_seconds: float = Field(
         LEASE_SECONDS, gt=0, description="A writer silent for this long may be taken over."
     )
     wait_seconds: float = Field(
         GATE_WAIT_SECONDS, ge=0, description="How long a run waits for another writer of its table."
+    )
+    approval_wait_seconds: float = Field(
+        APPROVAL_WAIT_SECONDS,
+        gt=0,
+        description="How long the schema Dag waits for someone to answer what holds a table, or to"
+        " shortly before its next run if that is sooner.",
     )
 
 

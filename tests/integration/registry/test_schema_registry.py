@@ -15,6 +15,7 @@ import yaml
 from pyiceberg.schema import Schema
 from pyiceberg.types import DecimalType, LongType, NestedField, StringType
 
+from tests.support.by_hand import swept_by_hand
 from tests.support.changes import number, schema, text
 from tests.support.cli import Cli, configured
 from tests.support.postgres import SourceDatabase
@@ -29,10 +30,9 @@ from tidegate.jobs.capture import run_capture
 from tidegate.jobs.check_schema import run_check_schema
 from tidegate.jobs.deploy import deploy
 from tidegate.jobs.register_schemas import RegisterResult, run_register
-from tidegate.lake.catalog import ensure_namespace, open_catalog
+from tidegate.lake.catalog import open_catalog
 from tidegate.lake.registrations import Registrations
 from tidegate.lake.schema_history import SchemaHistory
-from tidegate.names import POSITION_PROPERTY, STEP_PROPERTY, TableId
 from tidegate.testing.registry_server import RegistryServer, running
 
 pytestmark = [pytest.mark.registry, pytest.mark.postgres]
@@ -94,16 +94,6 @@ class Shop:
         )
         answer.raise_for_status()
 
-    def swept(self) -> None:
-        """A lake table that stands where the first schema began; no Spark is needed for that."""
-        catalog = open_catalog(self.platform, self.pipeline)
-        target = self.pipeline.target(TableId.parse(TABLE))
-        first = SchemaHistory(catalog, self.pipeline).all()[0]
-        ensure_namespace(catalog, target.namespace)
-        lake = catalog.create_table(target.identifier, LAKE)
-        stamp = {POSITION_PROPERTY: str(first.at), STEP_PROPERTY: "sweep"}
-        lake.append(lake.scan().to_arrow(), snapshot_properties=stamp)
-
 
 @pytest.fixture
 def shop(tmp_path: Path, source_db: SourceDatabase, registry: RegistryServer) -> Shop:
@@ -140,7 +130,7 @@ def test_every_schema_is_registered_once_and_a_refused_one_stops_nothing(shop: S
     found = status(shop.pipeline, shop.platform, ask_source=False).registry
     assert found is not None and (found.registered, found.pending, found.refused) == (5, 1, 1)
 
-    shop.swept()
+    swept_by_hand(shop.pipeline, shop.platform, TABLE, LAKE)
     (check,) = run_check_schema(shop.pipeline, shop.platform, run="look").tables
     assert check.status != "failed" and check.registry.startswith("incompatible with the newest of")
 

@@ -1,8 +1,7 @@
-"""``schemas``, ``schema``, ``schema approve | check | register``: tables, then and now."""
+"""``schemas``, ``schema``, ``schema approve | leave | check | register``."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
@@ -20,7 +19,6 @@ from tidegate.cli.options import (
     Reason,
     Tables,
 )
-from tidegate.errors import ConfigError
 
 
 class _ShowByDefault(TyperGroup):
@@ -134,9 +132,28 @@ def approve(
         from tidegate.control.schema_approval import Answer
         from tidegate.control.schema_approval import approve as give
 
-        answer = Answer(_pairs("--rename", rename), _pairs("--cast", cast), reason)
+        answer = Answer.written(rename, cast, reason)
         result = give(call.pipeline, call.platform, table, answer, actor=actor(), dry_run=dry_run)
         call.finish(result, render_schema.approved)
+
+
+@app.command()
+def leave(
+    pipeline: PipelineFile,
+    platform_config: PlatformFile = None,
+    table: OneTable = None,
+    reason: Reason = "left held by hand",
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Leave a held schema change as it is; the Dag asks nobody about it any more."""
+    with invocation(
+        "schema leave", pipeline, platform_config, as_json, debug, source=False
+    ) as call:
+        from tidegate.control.schema_approval import leave_held
+
+        result = leave_held(call.pipeline, call.platform, table, reason=reason)
+        call.finish(result, render_schema.left)
 
 
 @app.command()
@@ -180,13 +197,3 @@ def register_schemas(
             call.pipeline, call.platform, tables=tables, everything=everything, dry_run=dry_run
         )
         call.finish(result, render_registry.registered, failed=result.failed)
-
-
-def _pairs(option: str, texts: Sequence[str] | None) -> dict[str, Any]:
-    found = {}
-    for text in texts or ():
-        left, mark, right = text.partition("=")
-        if not (left and mark and right):
-            raise ConfigError("cli.usage", f"{option} {text}", hint=f"write {option} left=right")
-        found[left.strip()] = right.strip()
-    return found
