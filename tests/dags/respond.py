@@ -52,11 +52,7 @@ def _open_questions(
     while True:
         answer = client.get(
             f"{path}/~/hitlDetails",
-            params={
-                "response_received": False,
-                "state": "awaiting_input",
-                "order_by": "created_at",
-            },
+            params={"response_received": False, "state": "awaiting_input"},
             headers=signed,
         )
         assert answer.status_code == 200, answer.text
