@@ -18,6 +18,7 @@ from tidegate.control.status import status
 from tidegate.envelope.position import boundary
 from tidegate.errors import ConfigError, RetriableError
 from tidegate.jobs.register_schemas import run_register
+from tidegate.jobs.registering import Registering
 from tidegate.jobs.second_opinion import SecondOpinion
 from tidegate.lake.registrations import Registration, Registrations, Verdict
 from tidegate.lake.schema_history import SchemaHistory
@@ -84,6 +85,22 @@ def test_a_slow_registry_costs_a_run_its_limit_and_no_more(
     odd.says(200, {"id": 1, "version": 1})
     result = run_register(pipeline, pointed(platform, odd.url, max_seconds=1e-9))
     assert result.error is not None and result.error.code == "registry.slow"
+
+
+def test_a_round_of_a_running_pipeline_does_not_wait_for_it(
+    history: SchemaHistory, pipeline: PipelineConfig, platform: PlatformConfig, odd: OddRegistry
+) -> None:
+    odd.silent = True
+    platform = pointed(platform, odd.url, timeout_seconds=60)
+    registering = Registering(pipeline, platform)
+    for _ in range(3):
+        registering.begin()  # returns, while the registry says nothing
+    odd.over.set()  # now it hangs up
+    registering.finish()
+    assert len(odd.asked) == 1
+    found = status(pipeline, platform, ask_source=False).registry
+    assert found is not None and found.problem is not None
+    assert found.problem["code"] == "registry.unreachable"
 
 
 def test_a_dry_run_keeps_nothing(
