@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 import threading
 import time
 from collections.abc import Iterator
@@ -30,7 +31,7 @@ class OddRegistry:
 
 
 @contextmanager
-def odd_registry() -> Iterator[OddRegistry]:
+def odd_registry(tls: ssl.SSLContext | None = None) -> Iterator[OddRegistry]:
     odd = OddRegistry()
 
     class Handler(BaseHTTPRequestHandler):
@@ -62,7 +63,9 @@ def odd_registry() -> Iterator[OddRegistry]:
             """Quiet."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        odd.url = f"http://127.0.0.1:{server.server_address[1]}"
+        odd.url = f"http{'s' if tls else ''}://127.0.0.1:{server.server_address[1]}"
+        if tls is not None:
+            server.socket = tls.wrap_socket(server.socket, server_side=True)
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
         try:

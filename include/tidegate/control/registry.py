@@ -12,9 +12,8 @@ from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.control.records import RegistryStatus
 from tidegate.control.tables import known_tables
-from tidegate.errors import ConfigError
 from tidegate.lake.catalog import open_catalog
-from tidegate.lake.registrations import Known, Registrations, Verdict
+from tidegate.lake.registrations import Known, Registrations, Verdict, registry_of
 from tidegate.lake.schema_history import SchemaHistory
 from tidegate.lake.subjects import Entry, Subjects, pending
 
@@ -42,7 +41,7 @@ def registrations(
     """Every schema ever seen, table by table, in log order, with the registry's word on it."""
     catalog = open_catalog(platform, pipeline)
     names = known_tables(pipeline, tables)
-    known = Registrations(catalog, pipeline).known(_url(platform))
+    known = Registrations(catalog, pipeline).known(registry_of(platform))
     return [_row(e, known) for one in _entries(catalog, pipeline, platform, names) for e in one]
 
 
@@ -106,13 +105,3 @@ def _row(entry: Entry, known: Known) -> RegistrationRow:
         reasons=said.reasons if said else (),
         recorded_at=said.recorded_at if said else None,
     )
-
-
-def _url(platform: PlatformConfig) -> str:
-    if platform.registry_url is None:
-        raise ConfigError(
-            "registry.none",
-            "no schema registry is configured",
-            hint="schema_registry: {enabled: true, url: …} in platform.yaml",
-        )
-    return platform.registry_url

@@ -12,13 +12,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tidegate import faults
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
-from tidegate.errors import ConfigError, DataError, TidegateError
+from tidegate.errors import DataError, TidegateError
 from tidegate.jobs import door
 from tidegate.jobs.second_opinion import Patience
 from tidegate.lake.catalog import open_catalog
-from tidegate.lake.registrations import Registration, Registrations, Verdict
+from tidegate.lake.registrations import Registration, Registrations, Verdict, registry_of
 from tidegate.lake.schema_history import SchemaHistory
 from tidegate.lake.subjects import Entry, Subjects, pending
 from tidegate.names import TableId
@@ -68,13 +69,7 @@ def run_register(
 
     ``everything``: also what our records say it has, for a registry that was emptied or restored.
     """
-    url = platform.registry_url
-    if url is None:
-        raise ConfigError(
-            "registry.none",
-            "no schema registry is configured",
-            hint="schema_registry: {enabled: true, url: …} in platform.yaml",
-        )
+    url = registry_of(platform)
     catalog = open_catalog(platform, pipeline)
     history, kept = SchemaHistory(catalog, pipeline), Registrations(catalog, pipeline)
     subjects, known = Subjects(pipeline, platform.schema_registry), kept.known(url)
@@ -88,6 +83,7 @@ def run_register(
     results = [teller.tell(entry) for entry in due]
     problem = teller.patience.problem if due else None
     if not dry_run:
+        faults.point("registry.after_told")
         kept.note(url, teller.told, problem)
     _say(results, problem)
     return RegisterResult(url, dry_run, results, problem)

@@ -18,7 +18,8 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField, StringType, TimestamptzType
 
 from tidegate.config.pipeline import PipelineConfig
-from tidegate.errors import FatalError, RetriableError, TidegateError, from_dict
+from tidegate.config.platform import PlatformConfig
+from tidegate.errors import ConfigError, FatalError, RetriableError, TidegateError, from_dict
 from tidegate.lake import commits
 from tidegate.lake.ledger import Ledger
 
@@ -134,6 +135,17 @@ class Registrations:
                 if error.code != commits.MOVED:
                     raise
         self._ledger.fold_if_due(table, files=_FOLD_FILES, kept=_KEPT)
+
+
+def registry_of(platform: PlatformConfig) -> str:
+    """The address registrations are kept under."""
+    if platform.registry_url is None:
+        raise ConfigError(
+            "registry.none",
+            "no schema registry is configured",
+            hint="schema_registry: {enabled: true, url: …} in platform.yaml",
+        )
+    return platform.registry_url
 
 
 def _row(

@@ -19,6 +19,7 @@ from tests.support.by_hand import swept_by_hand
 from tests.support.changes import number, schema, text
 from tests.support.cli import Cli, configured
 from tests.support.postgres import SourceDatabase
+from tidegate import faults
 from tidegate.config.loader import load_platform
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
@@ -149,15 +150,22 @@ def test_every_schema_is_registered_once_and_a_refused_one_stops_nothing(shop: S
     assert check.registry == "compatible"
 
 
-def test_lost_records_and_an_emptied_registry_are_no_harm(
-    tmp_path: Path, source_db: SourceDatabase
+def test_a_kill_lost_records_and_an_emptied_registry_are_no_harm(
+    tmp_path: Path, source_db: SourceDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source_db.sql("CREATE TABLE orders (id bigint PRIMARY KEY)")
     with running() as server:
         shop = Shop(tmp_path, source_db, server.url)
         deploy(shop.pipeline, shop.platform)
         shop.changed()
+        faults._hits.clear()
+        monkeypatch.setenv("TIDEGATE_FAULT", "registry.after_told@raise")
+        with pytest.raises(faults.Fault):
+            shop.register()
+        monkeypatch.delenv("TIDEGATE_FAULT")
+        assert len(httpx.get(f"{server.url}/subjects/{shop.subject}/versions").json()) == 1
         first = {(one.subject, one.id) for one in shop.register().tables}
+        assert len(httpx.get(f"{server.url}/subjects/{shop.subject}/versions").json()) == 1
         catalog = open_catalog(shop.platform, shop.pipeline)
         Registrations(catalog, shop.pipeline).drop()
         assert {(one.subject, one.id) for one in shop.register().tables} == first

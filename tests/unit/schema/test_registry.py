@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import base64
+import ssl
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 from pydantic import SecretStr
 
 from tests.support.odd_registry import OddRegistry, odd_registry
@@ -117,3 +124,41 @@ def test_a_ca_file_that_is_none(tmp_path: Path) -> None:
         with pytest.raises(ConfigError) as caught:
             SchemaRegistry(SchemaRegistryConfig(ca_file=str(file)), "https://127.0.0.1")
         assert caught.value.code == "registry.ca_file"
+
+
+def certificate(folder: Path) -> Path:
+    """A certificate for 127.0.0.1 that nobody but itself signs, with its key, in one file."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "registry")])
+    now = datetime.now(UTC)
+    address = x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))])
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_after(now + timedelta(hours=1))
+        .add_extension(address, critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    plain = serialization.NoEncryption()
+    form = serialization.PrivateFormat.PKCS8
+    file = folder / "registry.pem"
+    file.write_bytes(
+        made.public_bytes(serialization.Encoding.PEM)
+        + key.private_bytes(serialization.Encoding.PEM, form, plain)
+    )
+    return file
+
+
+def test_https_is_checked_against_the_ca_file(tmp_path: Path) -> None:
+    file = certificate(tmp_path)
+    server_side = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server_side.load_cert_chain(file)
+    with odd_registry(server_side) as odd:
+        odd.says(200, {"id": 1, "version": 1})
+        trusting = PATIENT.model_copy(update={"ca_file": str(file)})
+        assert SchemaRegistry(trusting, odd.url).lookup("s", '"string"') == Registered(1, 1)
+        assert failure(SchemaRegistry(PATIENT, odd.url)).code == "registry.unreachable"
