@@ -56,6 +56,8 @@ POINTS: Final[frozenset[str]] = frozenset(
         "undeploy.after_source",
         # schema approval: approval → gate
         "schema.after_approval",
+        # schema registry: told → noted
+        "registry.after_told",
         # rollback
         "rollback.after_commit",
         # every audited action: begun is noted → the action

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -64,6 +64,33 @@ def test_changes_captures_once_and_holds_closed_tables_apart(dags: dict[str, DAG
     assert downstream["apply_open"] == {"failed_tables", "first_sweep"}
     assert downstream["gate"] == {"apply_held"}
     assert "apply_open" not in downstream["gate"]
+
+
+def test_schemas_are_registered_beside_apply_where_a_registry_is_used(
+    pipelines: Path, pipeline_file: PipelineFile, platform_file: Path, dags: dict[str, DAG]
+) -> None:
+    assert not dags["shop__changes"].has_task("register_schemas")
+    platform_file.write_text(
+        platform_file.read_text() + "schema_registry: {enabled: true, password: '${NOT_SET}',"
+        " username: ann}\n"
+    )
+    dag = build_dags(pipelines, platform_file)["shop__changes"]
+    task = dag.get_task("register_schemas")
+    assert task.upstream_task_ids == {"capture"} and not task.downstream_task_ids
+    assert task.retries == 0
+
+
+def test_held_changes_are_asked_about_for_less_than_the_time_to_the_next_run(
+    pipelines: Path, pipeline_file: PipelineFile, dags: dict[str, DAG]
+) -> None:
+    dag = dags["shop__schema"]
+    assert dag.max_active_runs == 1
+    assert dag.get_task("approve").downstream_task_ids == {"let_through"}
+    assert dag.get_task("approve").response_timeout == timedelta(hours=20)
+    pipeline_file("shop", rest="schedules: {schema_check: '@hourly'}\n")
+    hourly = build_dags(pipelines)["shop__schema"].get_task("approve")
+    assert hourly.response_timeout == timedelta(minutes=54)
+    assert hourly.defaults == ["Leave held"], "silence approves nothing"
 
 
 def test_first_sweeps_are_left_out_where_the_file_says_never(

@@ -20,7 +20,8 @@ INCLUDE = Path(__file__).parents[2] / "include"
 SECONDS = 500
 PASSWORD_VARIABLE = "TEST_SOURCE_PASSWORD"
 
-_SCHEMA_VERBS = (("schema", "approve"), ("schema", "check"))  # `schema` alone shows
+_SCHEMA_VERBS = tuple(("schema", verb) for verb in ("approve", "leave", "check", "register"))
+"""``schema`` alone shows."""
 
 
 @dataclass

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.text import Text
 
-from tidegate.cli import figures, proofs, render_guard
+from tidegate.cli import figures, proofs, render_guard, render_registry
 from tidegate.jobs.lines import reason
 from tidegate.jobs.result import plain
 
@@ -116,6 +116,7 @@ def status(console: Console, result: PipelineStatus) -> None:
             console.print(Text(told, "yellow"))
         if table.verified_through is not None:
             console.print(proofs.line(table.table, table.verified_through), soft_wrap=True)
+    render_registry.notable(console, result.registry)
     render_guard.notable(console, result.guard)
 
 

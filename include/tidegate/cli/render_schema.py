@@ -12,7 +12,7 @@ from tidegate.cli import figures
 from tidegate.jobs.result import plain
 
 if TYPE_CHECKING:
-    from tidegate.control.schema_approval import Approved
+    from tidegate.control.schema_approval import Approved, LeftHeld
     from tidegate.control.schemas import ShownSchema
 
 
@@ -65,12 +65,22 @@ def held(console: Console, result: Mapping[str, Any]) -> None:
         console.print(Text(f"{head} from {entry['first_used']}", "bold"), soft_wrap=True)
         for reason in entry["reasons"]:
             console.print(Text(f"  {reason}", "yellow"), soft_wrap=True)
+        if entry["registry"]:
+            console.print(Text(f"  the schema registry says: {entry['registry']}"), soft_wrap=True)
         grid = figures.grid("column", "lake", "source now")
         for side in entry["sides"]:
             grid.add_row(*(Text(side[name]) for name in ("column", "lake", "source")))
         console.print(grid)
+        if entry["left_by"]:
+            console.print(Text(f"  {entry['left_by']} leaves it held", "dim"))
         if not entry["approvable"]:
             console.print(Text("  no approval helps: it needs a new lake table", "red"))
+
+
+def left(console: Console, result: LeftHeld) -> None:
+    """What nobody is asked about any more."""
+    line = f"{result.table}: schema {result.schema_id}, from {result.from_position} on, stays held"
+    console.print(Text(line), soft_wrap=True)
 
 
 def approved(console: Console, result: Approved) -> None:

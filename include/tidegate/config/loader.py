@@ -3,7 +3,8 @@
 Which platform file: the path given, else ``TIDEGATE_PLATFORM_FILE``, else ``./platform.yaml``, else
 ``./include/config/platform.yaml``, else the defaults. Relative local paths in it (``lake.home``,
 ``lake.warehouse``, a SQLite ``lake.catalog.uri``) are relative to the file that says them; without
-a file, to the working directory. ``source.sslrootcert`` is relative to the pipeline file.
+a file, to the working directory; so is ``schema_registry.ca_file``. ``source.sslrootcert`` is
+relative to the pipeline file.
 """
 
 from __future__ import annotations
@@ -150,7 +151,12 @@ def _anchored(platform: PlatformConfig, base: Path) -> PlatformConfig:
     if warehouse is not None and "://" not in warehouse and not warehouse.startswith("file:"):
         warehouse = _absolute(warehouse, base)
     update = {"home": _absolute(lake.home, base), "warehouse": warehouse, "catalog": catalog}
-    return platform.model_copy(update={"lake": lake.model_copy(update=update)})
+    sections: dict[str, Section] = {"lake": lake.model_copy(update=update)}
+    registry = platform.schema_registry
+    if registry.ca_file is not None:
+        file = {"ca_file": _absolute(registry.ca_file, base)}
+        sections["schema_registry"] = registry.model_copy(update=file)
+    return platform.model_copy(update=sections)
 
 
 def _absolute(path: str, base: Path) -> str:

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from tidegate.config.base import Section
 from tidegate.config.guard import GuardConfig
+from tidegate.config.registry import Address, SchemaRegistryConfig
 
 MIB: Final = 1024 * 1024
 DAY_SECONDS: Final = 86400.0
@@ -30,6 +31,8 @@ IDLE_COMMIT_SECONDS: Final = 240.0
 """Quiet databases keep releasing WAL at a cost of 15 empty commits an hour."""
 LEASE_SECONDS: Final = 60.0
 """Several missed renewals; a paused JVM or a slow catalog is not taken for dead."""
+APPROVAL_WAIT_SECONDS: Final = 20 * 3600.0
+"""Someone looks within a working day; before the next daily run asks again."""
 GATE_WAIT_SECONDS: Final = 900.0
 """Longer than a usual apply or compaction, shorter than anyone's patience with a task."""
 CHUNK_ROWS: Final = 250_000
@@ -68,10 +71,11 @@ class CatalogType(StrEnum):
 
 
 class KafkaConfig(Section):
-    """Kafka and its schema registry; used with `transport_mode: kafka` only."""
+    """Kafka and its schema registry; used with `transport_mode: kafka`, but for the registry's
+    address, which `schema_registry` takes too."""
 
     bootstrap_servers: str = Field("localhost:9092", description="Brokers, host:port,….")
-    schema_registry_url: str = Field("http://localhost:8081", description="Schema registry.")
+    schema_registry_url: Address = Field("http://localhost:8081", description="Schema registry.")
     group_id: str = Field("cdc-platform", description="Consumer group.")
     auto_offset_reset: Literal["earliest", "latest"] = Field(
         "earliest", description="Where a group without an offset begins."
@@ -198,13 +202,19 @@ class CaptureConfig(Section):
 
 
 class GateConfig(Section):
-    """Writers' leases on tables."""
+    """Writers' leases on tables, and how long one waits for what a gate holds."""
 
     lease_seconds: float = Field(
         LEASE_SECONDS, gt=0, description="A writer silent for this long may be taken over."
     )
     wait_seconds: float = Field(
         GATE_WAIT_SECONDS, ge=0, description="How long a run waits for another writer of its table."
+    )
+    approval_wait_seconds: float = Field(
+        APPROVAL_WAIT_SECONDS,
+        gt=0,
+        description="How long the schema Dag waits for someone to answer what holds a table, or to"
+        " shortly before its next run if that is sooner.",
     )
 
 
@@ -255,6 +265,9 @@ class PlatformConfig(Section):
         description="embedded: the change log is an Iceberg table; kafka: Kafka topics.",
     )
     kafka: KafkaConfig = Field(KafkaConfig(), description="Kafka and its schema registry.")
+    schema_registry: SchemaRegistryConfig = Field(
+        SchemaRegistryConfig(), description="Where schemas are registered, if anywhere."
+    )
     connector: ConnectorConfig = Field(ConnectorConfig(), description="Kafka Connect.")
     dlq: DlqConfig = Field(DlqConfig(), description="Dead letters.")
     retry: RetryConfig = Field(RetryConfig(), description="Back-off of everything that retries.")
@@ -279,3 +292,10 @@ class PlatformConfig(Section):
     sweep: SweepConfig = Field(SweepConfig(), description="How tables are re-read.")
     retention: RetentionConfig = Field(RetentionConfig(), description="The change log's memory.")
     guard: GuardConfig = Field(GuardConfig(), description="When what we hold is a worry.")
+
+    @property
+    def registry_url(self) -> str | None:
+        """The schema registry's address; None where none is used."""
+        if not self.schema_registry.enabled:
+            return None
+        return self.schema_registry.url or self.kafka.schema_registry_url

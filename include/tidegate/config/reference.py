@@ -40,14 +40,15 @@ are not shown at all.
 
 The path given by `--platform-config`, else `TIDEGATE_PLATFORM_FILE`, else `./platform.yaml`, else
 `./include/config/platform.yaml`, else the defaults below. Relative local paths in it (`lake.home`,
-`lake.warehouse`, a SQLite `lake.catalog.uri`) are relative to the file, without a file to the
-working directory. `source.sslrootcert` is relative to the pipeline's file.
+`lake.warehouse`, a SQLite `lake.catalog.uri`, `schema_registry.ca_file`) are relative to the file,
+without a file to the working directory. `source.sslrootcert` is relative to the pipeline's file.
 
 ## Secrets
 
 `source.connection_id` names an Airflow connection that replaces host, port, username and password.
 Under Airflow it is read from the secrets backend when a task runs. The command line reads
-`AIRFLOW_CONN_<ID>` (JSON or URI). Otherwise write `password: ${VAR}`.
+`AIRFLOW_CONN_<ID>` (JSON or URI). Otherwise write `password: ${VAR}`; so for
+`schema_registry.password` and `schema_registry.token`.
 """
 
 

@@ -17,7 +17,7 @@ from tidegate.config.problems import KeyPath
 _TOKEN: Final = re.compile(
     r"\$\$|\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\}|(?P<broken>\$\{)"
 )
-_SECRET_KEYS: Final = frozenset({"password"})
+_SECRET_KEYS: Final = frozenset({"password", "token"})
 """Keys typed SecretStr: left as written when secrets are not to be resolved."""
 
 

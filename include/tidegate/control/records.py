@@ -84,6 +84,18 @@ class SourceSide:
 
 
 @dataclass(frozen=True, slots=True)
+class RegistryStatus:
+    """The schema registry as the last run met it."""
+
+    url: str
+    registered: int  # schemas under a subject, keys and rows apart
+    pending: int
+    refused: int
+    problem: dict[str, str] | None  # why it did not answer: code, message, hint
+    problem_since: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
 class PipelineStatus:
     """A pipeline as a whole."""
 
@@ -95,6 +107,7 @@ class PipelineStatus:
     source: SourceSide | None  # None: nobody asked
     tables: tuple[TableStatus, ...]
     guard: Guard | None = None  # None: the source was not asked
+    registry: RegistryStatus | None = None  # None: no schema registry is used
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ rows before the change keep the old meaning.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tidegate import faults
@@ -20,6 +20,7 @@ from tidegate.lake.audit_trail import Action, AuditTrail
 from tidegate.lake.catalog import open_catalog
 from tidegate.lake.evolution import SchemaConflict
 from tidegate.lake.gate import Gate, GateState
+from tidegate.lake.lineage import Version
 from tidegate.lake.schema_ground import SchemaGround
 from tidegate.lake.schema_history import SchemaHistory
 from tidegate.lake.schema_hold import HOLD_MARK, stop_reason
@@ -34,6 +35,22 @@ class Answer:
     renames: Mapping[str, str] = field(default_factory=dict)  # old → new
     casts: Mapping[str, str] = field(default_factory=dict)  # column → lake type
     reason: str = ""
+
+    @classmethod
+    def written(
+        cls, renames: Sequence[str] | None, casts: Sequence[str] | None, reason: str
+    ) -> Answer:
+        """From texts as people write them: ``old=new``, ``column=type``."""
+        return cls(_pairs("--rename", renames or ()), _pairs("--cast", casts or ()), reason)
+
+
+@dataclass(frozen=True, slots=True)
+class LeftHeld:
+    """A change that someone looked at and leaves held."""
+
+    table: str
+    schema_id: str
+    from_position: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +74,9 @@ def approve(
     *,
     actor: str,
     dry_run: bool = False,
+    shown: str | None = None,
 ) -> Approved:
-    """Let the next held schema of a table through."""
+    """Let the next held schema of a table through; only if it is the one that was ``shown``."""
     name = one_table(pipeline, table)
     catalog = open_catalog(platform, pipeline)
     history = SchemaHistory(catalog, pipeline)
@@ -69,6 +87,7 @@ def approve(
         opened = _only_open(gate, pipeline, name, actor, dry_run)
         return Approved(name, None, None, dry_run, opened=opened)
     version = ground.lineage.versions[conflict.index]
+    _check_shown(name, version, shown)
     approval = Approval(
         name, version.schema_id, version.since, actor, answer.reason, answer.renames, answer.casts
     )
@@ -93,6 +112,49 @@ def approve(
         opened=opened,
         next_held=None if following is None else "; ".join(following.reasons),
     )
+
+
+def leave_held(
+    pipeline: PipelineConfig,
+    platform: PlatformConfig,
+    table: str | None,
+    *,
+    reason: str,
+    shown: str | None = None,
+) -> LeftHeld:
+    """Note that someone leaves a table's next held schema as it is: nobody is asked again."""
+    name = one_table(pipeline, table)
+    catalog = open_catalog(platform, pipeline)
+    history = SchemaHistory(catalog, pipeline)
+    ground = SchemaGround.of(catalog, history, pipeline.target(TableId.parse(name)))
+    conflict = None if ground is None else ground.conflict()
+    if ground is None or conflict is None:
+        raise _nothing_held(name)
+    version = ground.lineage.versions[conflict.index]
+    _check_shown(name, version, shown)
+    told = {"schema_id": version.schema_id, "position": str(version.since), "reason": reason}
+    AuditTrail(catalog, pipeline).note(Action.LEAVE, [name], details=told)
+    return LeftHeld(name, version.schema_id, str(version.since))
+
+
+def _check_shown(name: str, version: Version, shown: str | None) -> None:
+    """A word about one change is none about another that took its place meanwhile."""
+    if shown is not None and version.schema_id != shown:
+        raise ConfigError(
+            "schema.another_change",
+            f"{name}: schema {shown} is not what holds it any more; {version.schema_id} is",
+            hint="look at the new difference (`tidegate schema PIPELINE --held`) and answer that",
+        )
+
+
+def _pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
+    found = {}
+    for text in texts:
+        left, mark, right = (part.strip() for part in text.partition("="))
+        if not (left and mark and right):
+            raise _wrong(f"{option} {text}: two names with = between them are needed")
+        found[left] = right
+    return found
 
 
 def _check(ground: SchemaGround, index: int, answer: Answer) -> None:
@@ -136,12 +198,16 @@ def _only_open(
 ) -> tuple[str, ...]:
     known = gate.states([name])[name]
     if known.state is not GateState.HELD or not (known.reason or "").startswith(HOLD_MARK):
-        raise ConfigError(
-            "schema.nothing_held",
-            f"no schema change holds {name}",
-            hint="`tidegate gate show` says what does, if anything",
-        )
+        raise _nothing_held(name)
     return () if dry_run else _open(gate, pipeline, name, actor)
+
+
+def _nothing_held(name: str) -> ConfigError:
+    return ConfigError(
+        "schema.nothing_held",
+        f"no schema change holds {name}",
+        hint="`tidegate gate show` says what does, if anything",
+    )
 
 
 def _open(gate: Gate, pipeline: PipelineConfig, name: str, actor: str) -> tuple[str, ...]:

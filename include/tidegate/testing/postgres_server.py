@@ -23,7 +23,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from tidegate.errors import SetupError
-from tidegate.testing.postgres_binaries import binaries, own_place, stable_place
+from tidegate.testing.places import own_place, stable_place
+from tidegate.testing.postgres_binaries import binaries
 
 SUPERUSER: Final = "postgres"
 PASSWORD: Final = "tidegate-test"  # a loopback server that lives for one run

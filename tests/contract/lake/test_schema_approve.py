@@ -14,14 +14,16 @@ from tidegate import faults
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.control import schemas as control
-from tidegate.control.schema_approval import Answer, Approved, approve
+from tidegate.control.schema_approval import Answer, Approved, approve, leave_held
 from tidegate.envelope.position import boundary
 from tidegate.errors import ConfigError
+from tidegate.lake.audit_trail import AuditTrail
 from tidegate.lake.catalog import ensure_namespace
 from tidegate.lake.gate import Gate, GateState
 from tidegate.lake.schema_history import SchemaHistory
 from tidegate.lake.schema_hold import HOLD_MARK, hold_others
 from tidegate.names import POSITION_PROPERTY, STEP_PROPERTY, TableId
+from tidegate.observability.caller import Caller, Surface, acting_as
 from tidegate.schema.table import Column, TableSchema
 from tidegate.schema.types import STRING, Kind, LogicalType, TextRule
 
@@ -136,3 +138,40 @@ def test_a_pipeline_that_stopped_goes_on_with_the_approval(
     assert state(gate, "public.customers") is GateState.HELD
     opened = approve(stopping, platform, "orders", Answer(), actor="ann").opened
     assert opened == ("public.customers", "public.orders")
+
+
+def test_a_word_is_about_the_change_that_was_shown(
+    gate: Gate, catalog: Catalog, pipeline: PipelineConfig, platform: PlatformConfig
+) -> None:
+    (first,) = control.held(pipeline, platform)
+    assert first.left_by is None
+    approve(pipeline, platform, "orders", Answer(), actor="bob", shown=first.schema_id)
+    # Another change took its place while a form was open: its answer is none about this one.
+    for give in (
+        lambda: approve(pipeline, platform, "orders", Answer(), actor="ann", shown=first.schema_id),
+        lambda: leave_held(pipeline, platform, "orders", reason="", shown=first.schema_id),
+    ):
+        with pytest.raises(ConfigError) as caught:
+            give()
+        assert caught.value.code == "schema.another_change"
+    (second,) = control.held(pipeline, platform)
+    with acting_as(Caller("ann", Surface.AIRFLOW)):
+        left = leave_held(pipeline, platform, "orders", reason="wait", shown=second.schema_id)
+    assert left.from_position == second.first_used
+    (still,) = control.held(pipeline, platform)
+    assert (still.left_by, still.approvable) == ("ann", True)
+    (entry, *_) = AuditTrail(catalog, pipeline).entries()
+    assert (entry.action, entry.actor, entry.surface) == ("leave held", "ann", "airflow")
+    approve(pipeline, platform, "orders", Answer(), actor="ann", shown=second.schema_id)
+    with pytest.raises(ConfigError) as caught:
+        leave_held(pipeline, platform, "orders", reason="late")
+    assert caught.value.code == "schema.nothing_held"
+
+
+def test_answers_as_people_write_them() -> None:
+    assert Answer.written(["a = b"], ["v=decimal(12,2)"], "x") == Answer(
+        {"a": "b"}, {"v": "decimal(12,2)"}, "x"
+    )
+    with pytest.raises(ConfigError) as caught:
+        Answer.written(["a="], None, "")
+    assert caught.value.code == "schema.wrong_answer"

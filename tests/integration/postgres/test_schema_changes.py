@@ -151,7 +151,7 @@ def approve_on_the_command_line(made: Stack, tables: tuple[str, ...], folder: Pa
     assert older["columns"][1]["lake_type"] == "long"
     words = ("schema", "approve", "--table", "public.narrow")
     assert cli.result(*words, "--dry-run")["opened"] == []
-    assert cli.result(*words, "--cast", "v", code=2)["code"] == "cli.usage"
+    assert cli.result(*words, "--cast", "v", code=2)["code"] == "schema.wrong_answer"
     assert cli.result(*words)["opened"] == ["public.narrow"]
     assert cli.result(*words, code=2)["code"] == "schema.nothing_held"
 

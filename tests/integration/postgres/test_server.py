@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tidegate.errors import SetupError
-from tidegate.testing.postgres_binaries import WHEEL, own_place
+from tidegate.testing.places import own_place
+from tidegate.testing.postgres_binaries import WHEEL
 from tidegate.testing.postgres_server import PostgresServer, running
 
 pytestmark = pytest.mark.postgres

@@ -14,6 +14,7 @@ from tidegate.airflow.gates import read_gates
 from tidegate.airflow.operators.capture import TidegateCaptureOperator
 from tidegate.airflow.operators.first_sweep import FirstSweepOperator
 from tidegate.airflow.operators.job import lake_alias
+from tidegate.airflow.operators.register import TidegateRegisterOperator
 from tidegate.airflow.operators.spark import TidegateSparkOperator
 from tidegate.airflow.schedule import period_seconds
 from tidegate.airflow.sensors.gate import TableGateSensor
@@ -72,6 +73,13 @@ def changes(setting: Setting) -> DAG:
         )
         capture >> apply_open
         report(apply_open.output)
+        if setting.platform.registry_url is not None:
+            capture >> TidegateRegisterOperator(
+                task_id="register_schemas",
+                retries=0,  # the next run is the next try
+                max_active_tis_per_dag=1,
+                **setting.files,
+            )
         if setting.pipeline.source.snapshot_mode is SnapshotMode.INITIAL:
             FirstSweepOperator(
                 task_id="first_sweep",

@@ -1,14 +1,13 @@
-"""``schemas``, ``schema``, ``schema approve | check``: the source's tables, then and now."""
+"""``schemas``, ``schema``, ``schema approve | leave | check | register``."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from tidegate.cli import render, render_schema
+from tidegate.cli import render, render_registry, render_schema
 from tidegate.cli.invocation import actor, invocation, run_id
 from tidegate.cli.options import (
     AsJson,
@@ -20,7 +19,6 @@ from tidegate.cli.options import (
     Reason,
     Tables,
 )
-from tidegate.errors import ConfigError
 
 
 class _ShowByDefault(TyperGroup):
@@ -66,11 +64,21 @@ def schemas(
     pipeline: PipelineFile,
     platform_config: PlatformFile = None,
     table: Tables = None,
+    registry: Annotated[
+        bool,
+        typer.Option("--registry", help="What the schema registry has of them, and says of them."),
+    ] = False,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
     """Every schema the source's tables ever had, where it begins, and what changed."""
     with invocation("schemas", pipeline, platform_config, as_json, debug, source=False) as call:
+        if registry:
+            from tidegate.control.registry import registrations
+
+            known = registrations(call.pipeline, call.platform, table)
+            call.finish({"registrations": known}, render_registry.registrations)
+            return
         from tidegate.control import schemas as control
 
         rows = control.schemas(call.pipeline, call.platform, table)
@@ -124,9 +132,28 @@ def approve(
         from tidegate.control.schema_approval import Answer
         from tidegate.control.schema_approval import approve as give
 
-        answer = Answer(_pairs("--rename", rename), _pairs("--cast", cast), reason)
+        answer = Answer.written(rename, cast, reason)
         result = give(call.pipeline, call.platform, table, answer, actor=actor(), dry_run=dry_run)
         call.finish(result, render_schema.approved)
+
+
+@app.command()
+def leave(
+    pipeline: PipelineFile,
+    platform_config: PlatformFile = None,
+    table: OneTable = None,
+    reason: Reason = "left held by hand",
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Leave a held schema change as it is; the Dag asks nobody about it any more."""
+    with invocation(
+        "schema leave", pipeline, platform_config, as_json, debug, source=False
+    ) as call:
+        from tidegate.control.schema_approval import leave_held
+
+        result = leave_held(call.pipeline, call.platform, table, reason=reason)
+        call.finish(result, render_schema.left)
 
 
 @app.command()
@@ -146,11 +173,27 @@ def check(
         call.finish(result, render.tables, failed=result.failed)
 
 
-def _pairs(option: str, texts: Sequence[str] | None) -> dict[str, Any]:
-    found = {}
-    for text in texts or ():
-        left, mark, right = text.partition("=")
-        if not (left and mark and right):
-            raise ConfigError("cli.usage", f"{option} {text}", hint=f"write {option} left=right")
-        found[left.strip()] = right.strip()
-    return found
+@app.command(name="register")
+def register_schemas(
+    pipeline: PipelineFile,
+    platform_config: PlatformFile = None,
+    table: Tables = None,
+    everything: Annotated[
+        bool,
+        typer.Option("--all", help="Also what it has by our records: it was emptied or restored."),
+    ] = False,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Tell the schema registry the schemas it does not have; --dry-run asks what it would say."""
+    with invocation(
+        "schema register", pipeline, platform_config, as_json, debug, source=False
+    ) as call:
+        tables = call.tables(table)
+        from tidegate.jobs.register_schemas import run_register
+
+        result = run_register(
+            call.pipeline, call.platform, tables=tables, everything=everything, dry_run=dry_run
+        )
+        call.finish(result, render_registry.registered, failed=result.failed)

@@ -1,0 +1,1 @@
+"""Codecs: schemas and values in the forms other systems read."""
