@@ -1,20 +1,15 @@
-"""Deploy and undeploy a pipeline: publication, slot, change log; exactly ours comes away again.
-
-The control namespace carries the deployment's id, and, before a slot is made, the slot's name:
-after a crash at any point the next deploy knows what is ours (I3).
-"""
+"""Deploy and undeploy a pipeline: what its transport needs, made and removed by the transport's
+``Provisioner``; gates of tables that left; the pipeline's own tables; all of it audited."""
 
 from __future__ import annotations
 
 import uuid
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import Any
 
 from pyiceberg.catalog import Catalog
-from pyiceberg.exceptions import NoSuchNamespaceError
 
-from tidegate import faults
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig, TransportMode
 from tidegate.config.secrets import Secrets
@@ -22,18 +17,17 @@ from tidegate.config.sinks import SinkType
 from tidegate.connectors.protocol import Source
 from tidegate.connectors.registry import open_source
 from tidegate.connectors.source_status import SLOT_LOST
-from tidegate.envelope.position import Position
-from tidegate.errors import ConfigError, FatalError
+from tidegate.errors import ConfigError
 from tidegate.lake.audit_trail import Action, AuditTrail
-from tidegate.lake.catalog import ensure_namespace, open_catalog
-from tidegate.lake.change_log import ChangeLog
+from tidegate.lake.catalog import open_catalog
 from tidegate.lake.gate import Gate
 from tidegate.lake.reports import Reports
 from tidegate.lake.retire import forget_removed, retire
-from tidegate.names import PROPERTY_PREFIX
-
-DEPLOYMENT_PROPERTY: Final = f"{PROPERTY_PREFIX}deployment"
-SLOT_PROPERTY: Final = f"{PROPERTY_PREFIX}slot"
+from tidegate.transports.provisioner import (
+    DEPLOYMENT_PROPERTY,
+    EmbeddedProvisioner,
+    deployment_notes,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,37 +106,32 @@ def undeploy(
     """
     catalog = open_catalog(platform, pipeline)
     Gate(catalog, pipeline, platform.gate).refuse_swept(pipeline.source.tables)
-    notes = _notes(catalog, pipeline)
+    deployed = DEPLOYMENT_PROPERTY in deployment_notes(catalog, pipeline)
     planned = retire(catalog, pipeline, platform.gate, purge=purge, dry_run=True)
     trail = AuditTrail(catalog, pipeline)
-    removes = not dry_run and (DEPLOYMENT_PROPERTY in notes or planned.dropped)
+    removes = not dry_run and (deployed or planned.dropped)
     entry = trail.action(Action.UNDEPLOY, pipeline.source.tables, purge=purge)
     with entry if removes else nullcontext():
-        return _undeploy(catalog, pipeline, platform, notes, purge, dry_run, secrets)
+        return _undeploy(catalog, pipeline, platform, deployed, purge, dry_run, secrets)
 
 
 def _undeploy(
     catalog: Catalog,
     pipeline: PipelineConfig,
     platform: PlatformConfig,
-    notes: dict[str, str],
+    deployed: bool,
     purge: bool,
     dry_run: bool,
     secrets: Secrets | None,
 ) -> UndeployResult:
-    deployment = notes.get(DEPLOYMENT_PROPERTY)
     actions: tuple[str, ...] = ()
-    if deployment is not None:
+    if deployed:
         source = open_source(pipeline, platform, secrets)
         try:
-            ours = notes.get(SLOT_PROPERTY) == pipeline.slot_name
-            actions = source.deprovision(deployment, slot_is_ours=ours, dry_run=dry_run)
+            provisioner = EmbeddedProvisioner(source, catalog, pipeline)
+            actions = provisioner.teardown(dry_run=dry_run)
         finally:
             source.close()
-    faults.point("undeploy.after_source")
-    kept = set(notes) & {DEPLOYMENT_PROPERTY, SLOT_PROPERTY}
-    if kept and not dry_run:
-        catalog.update_namespace_properties(pipeline.control_namespace, removals=kept)
     retired = retire(catalog, pipeline, platform.gate, purge=purge, dry_run=dry_run)
     actions += tuple(f"table {name} dropped" for name in retired.dropped)
     status = "planned" if dry_run else "removed"
@@ -174,48 +163,32 @@ def _deploy(
     new_epoch: bool,
     cleared: tuple[str, ...],
 ) -> DeployResult:
-    log = ChangeLog(catalog, pipeline)
-    notes = _noted(catalog, pipeline)
-    deployment = notes[DEPLOYMENT_PROPERTY]
-    ours = notes.get(SLOT_PROPERTY) == pipeline.slot_name
-    there = source.status().slot is not None
-    if log.exists() and not there and not new_epoch:
-        raise FatalError(
-            "deploy.slot_lost",
-            f"the pipeline was deployed, but its slot {pipeline.slot_name} is gone",
-            hint="changes since then are lost: `tidegate recover` makes a new slot and sweeps"
-            f" {', '.join(pipeline.source.tables)}",
-        )
-    if not there and not ours:
-        # Before the slot exists: what is made from here on is ours, even if we die (I3).
-        _note(catalog, pipeline, SLOT_PROPERTY, pipeline.slot_name)
-        ours = True
-    made = source.provision(deployment, slot_is_ours=ours, renew=new_epoch)
-    actions = made.actions + cleared
-    through = _ensure_log(log, made.start, new_epoch)
-    if through == made.start and actions:
-        actions += ("change log ready",)
-    result = DeployResult(
-        pipeline=pipeline.pipeline_id,
-        status="deployed" if actions else "unchanged",
-        actions=actions,
-        publication=made.publication,
-        slot=made.slot,
-        start=str(through),
-        warnings=warnings,
-    )
+    provisioner = EmbeddedProvisioner(source, catalog, pipeline, new_epoch=new_epoch)
+    actions = provisioner.provision() + cleared
+    status = "deployed" if actions else "unchanged"
+    result = _result(pipeline, status, provisioner, actions, warnings)
     if actions:
         Reports(catalog, pipeline).add("deploy", uuid.uuid4().hex[:12], result.to_dict())
     return result
 
 
-def _ensure_log(log: ChangeLog, start: Position, new_epoch: bool) -> Position:
-    """A log that exists keeps its epoch: the slot's confirmed point has moved on since then."""
-    if not log.exists():
-        return log.create(start).captured_through
-    if new_epoch:
-        return log.begin_epoch(start).captured_through
-    return log.head().captured_through
+def _result(
+    pipeline: PipelineConfig,
+    status: str,
+    provisioner: EmbeddedProvisioner,
+    actions: tuple[str, ...],
+    warnings: tuple[str, ...],
+) -> DeployResult:
+    start = provisioner.start
+    return DeployResult(
+        pipeline=pipeline.pipeline_id,
+        status=status,
+        actions=actions,
+        publication=provisioner.publication,
+        slot=provisioner.slot,
+        start=str(start) if start else None,
+        warnings=warnings,
+    )
 
 
 def _check(source: Source, new_epoch: bool) -> tuple[str, ...]:
@@ -235,37 +208,6 @@ def _check(source: Source, new_epoch: bool) -> tuple[str, ...]:
 def _planned(
     source: Source, catalog: Catalog, pipeline: PipelineConfig, warnings: tuple[str, ...]
 ) -> DeployResult:
-    deployment = _notes(catalog, pipeline).get(DEPLOYMENT_PROPERTY, "")
-    actions = source.plan(deployment)
-    log = ChangeLog(catalog, pipeline)
-    start = str(log.head().captured_through) if log.exists() else None
-    if start is None:
-        actions += ("create the change log",)
-    return DeployResult(
-        pipeline.pipeline_id,
-        "planned",
-        actions,
-        pipeline.publication_name,
-        pipeline.slot_name,
-        start,
-        warnings,
-    )
-
-
-def _notes(catalog: Catalog, pipeline: PipelineConfig) -> dict[str, str]:
-    try:
-        return {**catalog.load_namespace_properties(pipeline.control_namespace)}
-    except NoSuchNamespaceError:
-        return {}
-
-
-def _noted(catalog: Catalog, pipeline: PipelineConfig) -> dict[str, str]:
-    """The notes, with a deployment id among them."""
-    ensure_namespace(catalog, pipeline.control_namespace)
-    if DEPLOYMENT_PROPERTY not in _notes(catalog, pipeline):
-        _note(catalog, pipeline, DEPLOYMENT_PROPERTY, uuid.uuid4().hex)
-    return _notes(catalog, pipeline)
-
-
-def _note(catalog: Catalog, pipeline: PipelineConfig, name: str, value: str) -> None:
-    catalog.update_namespace_properties(pipeline.control_namespace, updates={name: value})
+    provisioner = EmbeddedProvisioner(source, catalog, pipeline)
+    actions = provisioner.provision(dry_run=True)
+    return _result(pipeline, "planned", provisioner, actions, warnings)

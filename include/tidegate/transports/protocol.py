@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from tidegate.connectors.source_status import SourceStatus
 from tidegate.envelope.dead_letter import Parked
@@ -30,6 +30,7 @@ class CaptureResult:
     seconds: float
 
 
+@runtime_checkable
 class EventSource(Protocol):
     """Moves changes into the change log.
 
@@ -42,6 +43,7 @@ class EventSource(Protocol):
         ...
 
 
+@runtime_checkable
 class Provisioner(Protocol):
     """Makes what the transport needs, and removes exactly what it made."""
 
@@ -50,17 +52,19 @@ class Provisioner(Protocol):
     def teardown(self, *, dry_run: bool = False) -> tuple[str, ...]: ...
 
 
+@runtime_checkable
 class ErrorRouter(Protocol):
     """Takes changes that could not be applied, and those that wait behind them (I7).
 
     Order: as given, within a table. Duplicates: a change may come again; it is one letter.
     Durability: on return. A letter counts once the batch that set it aside is published.
-    ``lake.dead_letters`` is the embedded transport's.
+    ``lake.dead_letters`` is the embedded transport's; another may send the same record to a topic.
     """
 
     def route(self, source: str, batch: str, run: str, parked: Sequence[Parked]) -> None: ...
 
 
+@runtime_checkable
 class SourceMonitor(Protocol):
     """Watches the source: where its log stands, what it keeps for us."""
 
