@@ -185,6 +185,11 @@ class ChangeStream(Protocol):
         """Wait until the source has noted the last confirmation."""
         ...
 
+    def look(self) -> Mapping[TableId, TableFacts]:
+        """The tables as the catalog has them now, for changes that send no rows; empty where the
+        log tells everything."""
+        ...
+
     def keep_alive(self) -> None:
         """Tell the source that we live; called while the consumer is busy elsewhere."""
         ...
@@ -275,6 +280,10 @@ class Cut(Selecting, Protocol):
 
     def schema(self, table: TableId) -> TableSchema:
         """The table's columns as the log sends them."""
+        ...
+
+    def facts(self, table: TableId) -> TableFacts | None:
+        """The catalog's traces at the cut; None where the log tells everything."""
         ...
 
     def count(self, table: TableId) -> int:

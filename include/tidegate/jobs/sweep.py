@@ -21,7 +21,7 @@ from tidegate.config.platform import PlatformConfig
 from tidegate.connectors.protocol import Cut, Source
 from tidegate.connectors.registry import open_source
 from tidegate.envelope.position import Position
-from tidegate.errors import DataError, Decision, HeldError, TidegateError
+from tidegate.errors import Decision, HeldError, TidegateError
 from tidegate.jobs.disclosure import as_tidegate_error, describe
 from tidegate.jobs.result import plain
 from tidegate.jobs.sweep_drain import drain
@@ -39,7 +39,7 @@ from tidegate.lake.change_log import ChangeLog
 from tidegate.lake.dead_letters import DeadLetters
 from tidegate.lake.gate import PUBLISHED, Gate, Lease
 from tidegate.lake.reports import Reports
-from tidegate.lake.schema_hold import hold_others
+from tidegate.lake.schema_hold import NEEDS_SWEEP, hold_others
 from tidegate.names import TableId, sweep_branch
 from tidegate.observability import caller, log
 from tidegate.observability.progress import Progress, silent
@@ -47,6 +47,7 @@ from tidegate.schema.contract import contracted
 from tidegate.spark import expectations, publish
 from tidegate.spark.audit import failed
 from tidegate.spark.base import ROW_MOVED
+from tidegate.spark.fill import TWO_AGES
 from tidegate.spark.sweep import Built, Sweeper
 from tidegate.spark.sweep_range import KeyRange
 from tidegate.spark.sweep_state import letters_batch, published
@@ -59,6 +60,8 @@ _LOG = log.get(__name__)
 ACTOR = "sweep"
 _OTHERS_AT_WORK = ("gate.lease_lost", SLOT_ACTIVE)
 """Someone else has the table, or the source's log; no reason to hold anything."""
+_READ_ANEW = (ROW_MOVED, NEEDS_SWEEP, TWO_AGES)
+"""What the log cannot bring from one cut to another."""
 Build = Callable[[LakeTarget, str], Built]
 
 
@@ -287,8 +290,8 @@ class _Sweep:
             return built
         try:
             drain(self.spark, self.pipeline, self.platform, built, self.progress)
-        except DataError as error:
-            if error.code != ROW_MOVED or not built.resumed:
+        except TidegateError as error:
+            if error.code not in _READ_ANEW or not built.resumed:
                 raise
             target = built.mode.target
             log.event(_LOG, "reading anew", table=target.source, run=run, reason=error.message)

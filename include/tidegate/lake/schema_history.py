@@ -19,6 +19,7 @@ from tidegate.envelope.position import Position
 from tidegate.errors import FatalError, RetriableError
 from tidegate.lake import commits
 from tidegate.lake.approvals import Approvals
+from tidegate.lake.facts_ledger import FactsLedger
 from tidegate.lake.ledger import Ledger
 from tidegate.names import TableId
 from tidegate.schema.table import TableSchema
@@ -52,6 +53,7 @@ class SchemaHistory:
     def __init__(self, catalog: Catalog, pipeline: PipelineConfig) -> None:
         self._ledger = Ledger(catalog, (pipeline.control_namespace, TABLE_NAME), _SCHEMA)
         self.approvals = Approvals(catalog, pipeline)
+        self.facts = FactsLedger(catalog, pipeline)
         self._head: int | None = None
         self._entries: tuple[SchemaEntry, ...] = ()
 

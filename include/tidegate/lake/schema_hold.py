@@ -21,6 +21,7 @@ HOLD_MARK: Final = "the source's schema changed"
 """How the reason of such a gate begins."""
 STOP_MARK: Final = "stop_on_incompatible_schema"
 CODES: Final = frozenset({"apply.schema_incompatible", "schema.incompatible"})
+NEEDS_SWEEP: Final = "apply.needs_sweep"
 _MISSING: Final = "–"
 
 
@@ -77,6 +78,17 @@ def held_error(
         hint="nothing was applied and nothing is lost: `tidegate schema approve` lets it through"
         " (--rename and --cast say how); or change the source back and sweep, or give the table"
         " a new lake table (table_name) and sweep it",
+    )
+
+
+def needs_sweep(source: str, reasons: Sequence[str]) -> HeldError:
+    """The error that holds a table until it is swept."""
+    return HeldError(
+        NEEDS_SWEEP,
+        f"{source} changed without sending rows: {'; '.join(reasons)}",
+        hint=f"nothing was applied and nothing is lost: sweep it (`tidegate sweep PIPELINE --table"
+        f" {source}`); or let the lake's rows stay as they are (schema_changes: partitions,"
+        " enum_rename, recreate: ignore) and open the gate",
     )
 
 

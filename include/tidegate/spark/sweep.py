@@ -101,6 +101,9 @@ class Sweeper:
         """The cut says exactly which columns the table has, with the source's numbers."""
         history = SchemaHistory(self.catalog, self.pipeline)
         history.record(self.cut.schema(target.table), self.cut.position)
+        facts = self.cut.facts(target.table)
+        if facts is not None:
+            history.facts.note({target.table: facts}, self.cut.position, self.cut.position)
         return history
 
     def _evolution(self, table: Table, target: LakeTarget) -> tuple[Evolution, int]:

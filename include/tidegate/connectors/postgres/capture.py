@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import queue
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final, Literal
 
 from tidegate.connectors.postgres.connection import Connection, connect, connect_replication
@@ -20,11 +20,14 @@ from tidegate.connectors.postgres.reader import STATUS_SECONDS, Parcel, Reader
 from tidegate.connectors.postgres.relations import Relations
 from tidegate.connectors.postgres.settings import PostgresSettings
 from tidegate.connectors.postgres.slot_checks import check_slot
+from tidegate.connectors.postgres.table_facts import look
 from tidegate.connectors.postgres.wire import Wire
 from tidegate.connectors.protocol import ChangeBatch
 from tidegate.envelope import log_rows
 from tidegate.envelope.position import Position, boundary, parse_lsn
 from tidegate.errors import RetriableError
+from tidegate.names import TableId
+from tidegate.schema.table_facts import TableFacts
 
 PARCELS: Final = 3
 """Parcels that may wait for the consumer."""
@@ -38,9 +41,19 @@ WAKE_SECONDS: Final = 1.0
 class PostgresStream:
     """Implements ``ChangeStream``; made by :func:`open_changes`."""
 
-    def __init__(self, wire: Wire, decoder: Decoder, after: Position, target: int | None) -> None:
+    def __init__(
+        self,
+        wire: Wire,
+        decoder: Decoder,
+        catalog: Connection,
+        tables: tuple[TableId, ...],
+        after: Position,
+        target: int | None,
+    ) -> None:
         self._wire = wire
         self._decoder = decoder
+        self._catalog = catalog
+        self._tables = tables
         self._epoch = after.epoch
         self._target = target
         self._parcel_bytes = 1
@@ -85,6 +98,9 @@ class PostgresStream:
                     "the source did not answer the last confirmation in time",
                     hint="nothing is lost: the next capture confirms it again",
                 )
+
+    def look(self) -> Mapping[TableId, TableFacts]:
+        return look(self._catalog, self._tables)
 
     def keep_alive(self) -> None:
         """The reader thread does that by itself."""
@@ -180,7 +196,7 @@ def _stream(
         floor=after.lsn,
         max_value_bytes=settings.max_value_bytes,
     )
-    return PostgresStream(wire, decoder, after, target)
+    return PostgresStream(wire, decoder, sql, settings.table_ids, after, target)
 
 
 def _target(sql: Connection, until: Position | Literal["now"] | None) -> int | None:

@@ -33,6 +33,7 @@ from tidegate.connectors.postgres.replication import (
     identify,
 )
 from tidegate.connectors.postgres.settings import PostgresSettings
+from tidegate.connectors.postgres.table_facts import look
 from tidegate.connectors.protocol import Chunk, JdbcRead, KeyFacts, Survey
 from tidegate.connectors.selecting import Checksum
 from tidegate.envelope.position import Position, boundary
@@ -41,6 +42,7 @@ from tidegate.names import TableId
 from tidegate.schema.keyspace import Arcs
 from tidegate.schema.row_text import has_row_text
 from tidegate.schema.table import Column, TableSchema
+from tidegate.schema.table_facts import TableFacts
 
 _TRANSACTION_TIMEOUT_SINCE: Final = 170000
 
@@ -81,6 +83,10 @@ class PostgresCut:
     def schema(self, table: TableId) -> TableSchema:
         with self._asking("reading the schema"):
             return discover.discover(self._holder, table, self._settings.publication)
+
+    def facts(self, table: TableId) -> TableFacts:
+        with self._asking("reading the catalog"):
+            return look(self._holder, (table,))[table]
 
     def count(self, table: TableId) -> int:
         with self._asking("counting rows"):
