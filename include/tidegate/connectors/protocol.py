@@ -41,6 +41,7 @@ class RunPhase(StrEnum):
 class Severity(StrEnum):
     ERROR = "error"  # deploy refuses
     WARNING = "warning"  # worth knowing
+    INFO = "info"  # how things are, nothing to do
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ class ValidationReport:
     def status(self) -> Literal["ok", "warning", "failed"]:
         if self.errors:
             return "failed"
-        return "warning" if self.problems else "ok"
+        return "warning" if self.warnings else "ok"
 
     @property
     def ok(self) -> bool:

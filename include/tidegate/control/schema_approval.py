@@ -28,7 +28,6 @@ from tidegate.lake.schema_hold import HOLD_MARK, stop_reason
 from tidegate.names import TableId
 from tidegate.schema.types import parse_type
 
-
 _SWEEP_REASON: Final = (
     "the new key of {0} was approved: the lake follows with its next sweep → `tidegate sweep"
     " PIPELINE --table {0}` writes every row under it and opens the gate"

@@ -88,15 +88,16 @@ def evolve(
     *,
     base: int | None,
     sweeping: bool = False,
+    emptied: str = "",
 ) -> Evolution:
     """What must happen before rows of the versions ``wanted`` fit; :class:`SchemaConflict` if one
     does not.
 
     ``base`` is the version in force where the lake table stands (None: not known): policies are
     asked about what came after it. A sweep reads every row anew, so a table that was made anew is
-    no obstacle to it.
+    no obstacle to it. ``emptied`` is the place of a TRUNCATE: no row is older.
     """
-    lake = _Lake(existing, lineage, sweeping)
+    lake = _Lake(existing, lineage, sweeping, emptied)
     first = 0 if base is None else base + 1
     last = max(wanted)
     for index in sorted({*range(first, last + 1), *wanted}):
@@ -116,10 +117,11 @@ def evolve(
 class _Lake:
     """The lake's columns, as they are after ``statements``."""
 
-    def __init__(self, existing: Schema, lineage: Lineage, sweeping: bool) -> None:
+    def __init__(self, existing: Schema, lineage: Lineage, sweeping: bool, emptied: str) -> None:
         self.lineage = lineage
         self.target: LakeTarget = lineage.target
         self.sweeping = sweeping
+        self.emptied = emptied
         self.statements: list[str] = []
         identifiers = existing.identifier_field_names()
         self.fields = {
@@ -204,7 +206,7 @@ class _Lake:
 
     def _unanswered(self, index: int, told: Sequence[Change]) -> Iterator[str]:
         """What became of older rows, where neither the log nor the catalog tells it."""
-        if self.sweeping:
+        if self.sweeping or self.emptied >= self.lineage.versions[index].since.place:
             return
         if self.target.schema_changes.add != "ignore":
             yield from (

@@ -49,13 +49,15 @@ def evolved(
     base, end = lineage.index_at(span.after), lineage.index_at(span.until)
     # A version may have no rows yet: what it did to older ones belongs to its place all the same.
     wanted = places if end is None or end == base else [*places, end]
+    emptied = found.truncates[-1][0] if found.truncates else ""
+    existing = table.schema()
     try:
-        change = evolve(table.schema(), lineage, wanted, base=base) if wanted else None
+        change = evolve(existing, lineage, wanted, base=base, emptied=emptied) if wanted else None
         schemas = [change.schemas[place] for place in places] if change else []
         if len({tuple(column.name for column in schema.key_columns) for schema in schemas}) > 1:
             raise SchemaConflict(places[-1], ["the key changed within the batch"])
     except SchemaConflict as conflict:
-        raise held_error(INCOMPATIBLE, table.schema(), lineage, conflict) from None
+        raise held_error(INCOMPATIBLE, existing, lineage, conflict) from None
     unsent = lineage.unsent(span.after, span.until)
     if unsent:
         raise needs_sweep(target.source, unsent)

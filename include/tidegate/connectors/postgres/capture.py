@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from typing import Final, Literal
 
+from tidegate.connectors.postgres import ddl_messages
 from tidegate.connectors.postgres.connection import Connection, connect, connect_replication
 from tidegate.connectors.postgres.decoder import Decoder
 from tidegate.connectors.postgres.failures import translated
@@ -174,11 +175,12 @@ def open_changes(
             check_slot(sql, settings, after)
             check_published(sql, settings.publication, settings.table_ids)
             target = _target(sql, until)
+            messages = ddl_messages.installed(sql, settings)
         wire = Wire(connect_replication(settings, "capture"))
-        stream = _stream(settings, sql, wire, after, target)
+        stream = _stream(settings, sql, wire, after, target, messages)
         try:
             with translated(settings, "reading changes"):
-                wire.start(settings.slot, settings.publication, after.lsn)
+                wire.start(settings.slot, settings.publication, after.lsn, messages=messages)
                 stream.start(max(1, settings.batch_bytes // PARCEL_SHARE))
                 yield stream
         finally:
@@ -188,13 +190,21 @@ def open_changes(
 
 
 def _stream(
-    settings: PostgresSettings, sql: Connection, wire: Wire, after: Position, target: int | None
+    settings: PostgresSettings,
+    sql: Connection,
+    wire: Wire,
+    after: Position,
+    target: int | None,
+    messages: bool,
 ) -> PostgresStream:
+    relations = Relations(sql, settings.table_ids)
     decoder = Decoder(
         after.epoch,
-        Relations(sql, settings.table_ids),
+        relations,
         floor=after.lsn,
         max_value_bytes=settings.max_value_bytes,
+        prefix=ddl_messages.prefix(settings) if messages else None,
+        tell=relations.tell,
     )
     return PostgresStream(wire, decoder, sql, settings.table_ids, after, target)
 
