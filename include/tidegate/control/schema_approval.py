@@ -24,7 +24,7 @@ from tidegate.lake.evolution import SchemaConflict
 from tidegate.lake.gate import Gate, GateState
 from tidegate.lake.schema_ground import SchemaGround
 from tidegate.lake.schema_history import SchemaHistory
-from tidegate.lake.schema_hold import HOLD_MARK, stop_reason
+from tidegate.lake.schema_hold import HOLD_MARK, open_others
 from tidegate.names import TableId
 from tidegate.schema.types import parse_type
 
@@ -159,12 +159,10 @@ def _open(
     gate: Gate, pipeline: PipelineConfig, name: str, actor: str, *, others_only: bool = False
 ) -> tuple[str, ...]:
     """Open what the change closed, and nothing that is closed for another reason."""
-    opened = []
-    for table, known in gate.states(pipeline.source.tables).items():
-        reason = known.reason or ""
-        own = table == name and reason.startswith(HOLD_MARK) and not others_only
-        if known.state is GateState.HELD and (own or reason == stop_reason(name)):
-            opened.append(table)
-    if opened:
-        gate.open(opened, f"the schema of {name} was approved", actor)
-    return tuple(opened)
+    opened = set(open_others(gate, pipeline, name, actor))
+    known = gate.states([name])[name]
+    own = known.state is GateState.HELD and (known.reason or "").startswith(HOLD_MARK)
+    if own and not others_only:
+        gate.open([name], f"the schema of {name} was approved", actor)
+        opened.add(name)
+    return tuple(table for table in pipeline.source.tables if table in opened)

@@ -39,7 +39,7 @@ from tidegate.lake.change_log import ChangeLog
 from tidegate.lake.dead_letters import DeadLetters
 from tidegate.lake.gate import PUBLISHED, Gate, Lease
 from tidegate.lake.reports import Reports
-from tidegate.lake.schema_hold import NEEDS_SWEEP, hold_others
+from tidegate.lake.schema_hold import NEEDS_SWEEP, hold_others, open_others
 from tidegate.names import TableId, sweep_branch
 from tidegate.observability import caller, log
 from tidegate.observability.progress import Progress, silent
@@ -187,7 +187,11 @@ class _Sweep:
                 self._give_back(runs, run)
                 raise
             faults.point("sweep.after_cut")
-            return cut.position, self._all(cut, runs, resume=resume, keys=keys)
+            results = self._all(cut, runs, resume=resume, keys=keys)
+        for result in results:
+            if result.error is None:
+                open_others(self.gate, self.pipeline, result.table, ACTOR)
+        return cut.position, results
 
     def _refuse_letters(self, targets: Sequence[LakeTarget]) -> None:
         """Draining the log onto a part of the table knows nothing of changes that wait."""

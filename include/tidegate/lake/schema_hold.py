@@ -104,5 +104,20 @@ def hold_others(gate: Gate, pipeline: PipelineConfig, source: str, code: str, ac
         gate.hold(others, stop_reason(source), actor)
 
 
+def open_others(gate: Gate, pipeline: PipelineConfig, source: str, actor: str) -> tuple[str, ...]:
+    """Open the tables that waited with ``source`` only."""
+    if not pipeline.stop_on_incompatible_schema:
+        return ()
+    states = gate.states(pipeline.source.tables)
+    others = tuple(
+        name
+        for name, known in states.items()
+        if known.state is GateState.HELD and known.reason == stop_reason(source)
+    )
+    if others:
+        gate.open(others, f"the schema of {source} was settled", actor)
+    return others
+
+
 def stop_reason(source: str) -> str:
     return f"{STOP_MARK}: the schema of {source} changed, and the whole pipeline waits"
