@@ -19,11 +19,13 @@ POINTS: Final[frozenset[str]] = frozenset(
         # capture: read → files → log commit → confirm
         "capture.after_files",
         "capture.after_schema",
+        "capture.after_look",
         "capture.after_commit",
         "capture.after_confirm",
         # apply: lease → evolve → merge → dead letters → publish → release
         "apply.after_lease",
         "apply.after_evolve",
+        "apply.after_fill",
         "apply.before_commit",
         "apply.after_commit",
         "apply.after_letters",

@@ -55,7 +55,7 @@ def tables(console: Console, result: Any) -> None:
 def validation(console: Console, report: PipelineReport) -> None:
     """Every finding with its fix."""
     for finding in report.findings:
-        style = "bold red" if finding.severity == "error" else "yellow"
+        style = {"error": "bold red", "info": "dim"}.get(finding.severity, "yellow")
         head = Text.assemble((f"{finding.severity:<7}", style), "  ")
         head.append(f"{finding.table}: " if finding.table else "", style="bold")
         head.append(finding.message)

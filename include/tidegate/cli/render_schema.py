@@ -75,6 +75,8 @@ def held(console: Console, result: Mapping[str, Any]) -> None:
             console.print(Text(f"  {entry['left_by']} leaves it held", "dim"))
         if not entry["approvable"]:
             console.print(Text("  no approval helps: it needs a new lake table", "red"))
+        elif entry["sweep"]:
+            console.print(Text("  approve it, then sweep the table: the sweep opens its gate"))
 
 
 def left(console: Console, result: LeftHeld) -> None:
@@ -95,5 +97,8 @@ def approved(console: Console, result: Approved) -> None:
         console.print(Text(f"  {statement}"), soft_wrap=True)
     if result.opened:
         console.print(Text(f"opened {', '.join(result.opened)}", "green"))
+    if result.sweep:
+        line = f"sweep {result.table} now: the lake gets the new key, and the gate opens"
+        console.print(Text(line, "yellow"))
     if result.next_held:
         console.print(Text(f"behind it waits: {result.next_held}", "yellow"), soft_wrap=True)

@@ -74,3 +74,13 @@ class SchemaChanges(Section):
         description="A table that was dropped and made anew: what it lost was never sent. Held"
         " until the table is swept.",
     )
+    partitions: Literal["hold", "ignore"] = Field(
+        "hold",
+        description="A partition that was attached with rows, detached or dropped. Held until the"
+        " table is swept; ignore: the lake's rows stay as they are.",
+    )
+    enum_rename: Literal["hold", "ignore"] = Field(
+        "hold",
+        description="Another word for an enum value. Held until the table is swept; ignore: rows"
+        " that do not change keep the old word.",
+    )

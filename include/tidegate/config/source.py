@@ -64,6 +64,12 @@ class SourceConfig(Section):
     publication_name: str | None = Field(
         None, description="Publication; by default tidegate_<pipeline_id>."
     )
+    ddl_messages: Literal["auto", "off"] = Field(
+        "auto",
+        description="auto: where its user may (a superuser), deploy installs an event trigger that"
+        " notes in the source's log what ALTER TABLE did to a table's columns, so that renames are"
+        " always certain; off: the live catalog is asked instead.",
+    )
     snapshot_mode: SnapshotMode = Field(
         SnapshotMode.INITIAL,
         description="initial: `tidegate run` sweeps a table before its increments flow;"

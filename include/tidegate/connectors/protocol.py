@@ -41,6 +41,7 @@ class RunPhase(StrEnum):
 class Severity(StrEnum):
     ERROR = "error"  # deploy refuses
     WARNING = "warning"  # worth knowing
+    INFO = "info"  # how things are, nothing to do
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ class ValidationReport:
     def status(self) -> Literal["ok", "warning", "failed"]:
         if self.errors:
             return "failed"
-        return "warning" if self.problems else "ok"
+        return "warning" if self.warnings else "ok"
 
     @property
     def ok(self) -> bool:
@@ -185,6 +186,11 @@ class ChangeStream(Protocol):
         """Wait until the source has noted the last confirmation."""
         ...
 
+    def look(self) -> Mapping[TableId, TableFacts]:
+        """The tables as the catalog has them now, for changes that send no rows; empty where the
+        log tells everything."""
+        ...
+
     def keep_alive(self) -> None:
         """Tell the source that we live; called while the consumer is busy elsewhere."""
         ...
@@ -277,6 +283,10 @@ class Cut(Selecting, Protocol):
 
     def schema(self, table: TableId) -> TableSchema:
         """The table's columns as the log sends them."""
+        ...
+
+    def facts(self, table: TableId) -> TableFacts | None:
+        """The catalog's traces at the cut; None where the log tells everything."""
         ...
 
     def count(self, table: TableId) -> int:

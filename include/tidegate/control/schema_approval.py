@@ -2,13 +2,15 @@
 
 The approval is durable first, then the gate opens; killed in between, the same call again opens it
 (I3). The lake's columns change when the rows of that schema are applied, under apply's lease (I4):
-rows before the change keep the old meaning.
+rows before the change keep the old meaning. Another key is the exception: rows of the lake cannot
+be told apart by it, so the gate stays closed until a sweep has written all of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from tidegate import faults
 from tidegate.config.pipeline import PipelineConfig
@@ -23,9 +25,14 @@ from tidegate.lake.gate import Gate, GateState
 from tidegate.lake.lineage import Version
 from tidegate.lake.schema_ground import SchemaGround
 from tidegate.lake.schema_history import SchemaHistory
-from tidegate.lake.schema_hold import HOLD_MARK, stop_reason
+from tidegate.lake.schema_hold import HOLD_MARK, open_others
 from tidegate.names import TableId
 from tidegate.schema.types import parse_type
+
+_SWEEP_REASON: Final = (
+    "the new key of {0} was approved: the lake follows with its next sweep → `tidegate sweep"
+    " PIPELINE --table {0}` writes every row under it and opens the gate"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +70,7 @@ class Approved:
     dry_run: bool
     statements: tuple[str, ...] = ()
     opened: tuple[str, ...] = ()
+    sweep: bool = False  # the lake follows with the table's next sweep, which opens its gate
     next_held: str | None = None  # another change, which waits behind this one
 
 
@@ -94,7 +102,9 @@ def approve(
     _check(ground, conflict.index, answer)
     after = ground.approved(conflict.index, approval)
     following = after.conflict()
-    _refuse(name, conflict, following)
+    sweep = following is not None and following.index == conflict.index
+    if sweep and not after.swept_over(conflict.index):
+        raise _refused(name, following or conflict)
     opened = ()
     if not dry_run:
         trail = AuditTrail(catalog, pipeline)
@@ -102,15 +112,18 @@ def approve(
         with trail.action(Action.APPROVE, [name], **told):
             history.approvals.add(approval)
             faults.point("schema.after_approval")
-            opened = _open(gate, pipeline, name, actor)
+            opened = _open(gate, pipeline, name, actor, others_only=sweep)
+            if sweep:
+                gate.hold([name], _SWEEP_REASON.format(name), actor)
     return Approved(
         table=name,
         schema_id=version.schema_id,
         from_position=str(version.since),
         dry_run=dry_run,
-        statements=after.statements(conflict.index),
+        statements=() if sweep else after.statements(conflict.index),
         opened=opened,
-        next_held=None if following is None else "; ".join(following.reasons),
+        sweep=sweep,
+        next_held=None if sweep or following is None else "; ".join(following.reasons),
     )
 
 
@@ -182,12 +195,10 @@ def _wrong(message: str) -> ConfigError:
     )
 
 
-def _refuse(name: str, conflict: SchemaConflict, following: SchemaConflict | None) -> None:
-    if following is None or following.index != conflict.index:
-        return
-    raise ConfigError(
+def _refused(name: str, conflict: SchemaConflict) -> ConfigError:
+    return ConfigError(
         "schema.cannot_approve",
-        f"{name}: {'; '.join(following.reasons)}",
+        f"{name}: {'; '.join(conflict.reasons)}",
         hint="no approval makes the lake's table hold this: --cast to the lake's own type, or give"
         " the table a new lake table (table_name) and sweep it",
     )
@@ -210,14 +221,14 @@ def _nothing_held(name: str) -> ConfigError:
     )
 
 
-def _open(gate: Gate, pipeline: PipelineConfig, name: str, actor: str) -> tuple[str, ...]:
+def _open(
+    gate: Gate, pipeline: PipelineConfig, name: str, actor: str, *, others_only: bool = False
+) -> tuple[str, ...]:
     """Open what the change closed, and nothing that is closed for another reason."""
-    opened = []
-    for table, known in gate.states(pipeline.source.tables).items():
-        reason = known.reason or ""
-        own = table == name and reason.startswith(HOLD_MARK)
-        if known.state is GateState.HELD and (own or reason == stop_reason(name)):
-            opened.append(table)
-    if opened:
-        gate.open(opened, f"the schema of {name} was approved", actor)
-    return tuple(opened)
+    opened = set(open_others(gate, pipeline, name, actor))
+    known = gate.states([name])[name]
+    own = known.state is GateState.HELD and (known.reason or "").startswith(HOLD_MARK)
+    if own and not others_only:
+        gate.open([name], f"the schema of {name} was approved", actor)
+        opened.add(name)
+    return tuple(table for table in pipeline.source.tables if table in opened)

@@ -74,7 +74,8 @@ class HeldSchema:
     reasons: tuple[str, ...]
     sides: tuple[SideBySide, ...]
     gate: str
-    approvable: bool  # False: another key or write mode; only a new lake table helps
+    approvable: bool  # False: another write mode; only a new lake table helps
+    sweep: bool = False  # an approval lets the next sweep in, not the next apply
     registry: str = ""  # the schema registry's opinion, where it gave one
     left_by: str | None = None  # who looked at it and leaves it held
 
@@ -148,7 +149,10 @@ def _waiting(ground: SchemaGround, gate: str) -> HeldSchema | None:
         return None
     version, source = ground.lineage.versions[conflict.index], ground.lineage.target.source
     trial = Approval(source, version.schema_id, version.since, "")
-    again = ground.approved(conflict.index, trial).conflict()
+    approved = ground.approved(conflict.index, trial)
+    again = approved.conflict()
+    stays = again is not None and again.index == conflict.index
+    sweep = stays and approved.swept_over(conflict.index)
     return HeldSchema(
         table=source,
         schema_id=version.schema_id,
@@ -156,7 +160,8 @@ def _waiting(ground: SchemaGround, gate: str) -> HeldSchema | None:
         reasons=conflict.reasons,
         sides=side_by_side(ground.existing, ground.lineage, conflict.index),
         gate=gate,
-        approvable=again is None or again.index != conflict.index,
+        approvable=not stays or sweep,
+        sweep=sweep,
     )
 
 

@@ -20,7 +20,7 @@ class Finding:
     """One thing that is, or will be, in the way."""
 
     code: str
-    severity: str  # error | warning
+    severity: str  # error | warning | info
     table: str | None
     message: str
     fix: str | None  # SQL for the source, or what to edit

@@ -33,7 +33,7 @@ from tidegate.lake.dead_letters import DeadLetters
 from tidegate.lake.gate import Gate, Lease
 from tidegate.lake.reports import Reports
 from tidegate.lake.schema_history import SchemaHistory
-from tidegate.lake.schema_hold import hold_others
+from tidegate.lake.schema_hold import NEEDS_SWEEP, hold_others
 from tidegate.names import TableId
 from tidegate.observability import log
 from tidegate.observability.progress import Progress, silent
@@ -48,6 +48,8 @@ __all__ = ["ApplyResult", "Status", "TableResult", "apply_table", "run_apply"]
 PURPOSE: Final = "apply"
 _TRIES: Final = 3
 """A gate may close between the look at it and the lease; then the run looks again."""
+_HOLDING: Final = ("apply.schema_incompatible", NEEDS_SWEEP)
+"""Only a person or a sweep helps, so the gate closes; all else that is held passes by itself."""
 _LOG = log.get(__name__)
 
 
@@ -255,7 +257,7 @@ class _Run:
             _LOG.error(line)
         source = task.standing.target.source
         status = Status.FAILED
-        if isinstance(reason, DataError) or reason.code == "apply.schema_incompatible":
+        if isinstance(reason, DataError) or reason.code in _HOLDING:
             status = Status.HELD
             self.gate.hold([source], f"{reason.message} → {reason.hint}", f"apply {self.run}")
             hold_others(self.gate, self.pipeline, source, reason.code, f"apply {self.run}")

@@ -20,7 +20,9 @@ from tidegate.jobs.apply_result import Status, TableResult
 from tidegate.lake import positions
 from tidegate.lake.catalog import load
 from tidegate.lake.change_log import ChangeLog, LogHead
+from tidegate.lake.facts_ledger import FactsLedger
 from tidegate.lake.gate import Gate, GateState
+from tidegate.lake.unsent import unsent
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -77,6 +79,7 @@ class Planner:
         self._platform = platform
         self._gate = gate
         self._log = ChangeLog(catalog, pipeline)
+        self._facts = FactsLedger(catalog, pipeline)
 
     def plan(
         self, targets: Iterable[LakeTarget], until: Position | None, *, gated: bool, stamp: bool
@@ -152,11 +155,18 @@ class Planner:
         for standing, goal in behind:
             rows = found.get(standing.target.source)
             # A run in which nothing happened anywhere commits nowhere, however old positions are.
-            if rows or stamp or (found and self._stale(standing)):
+            due = rows or stamp or (found and self._stale(standing))
+            if due or self._unsent(standing, goal):
                 tasks.append(Task(standing, goal, rows or NOTHING))
             else:
                 settled.append(_unchanged(standing, goal))
         return tuple(tasks), tuple(settled)
+
+    def _unsent(self, standing: Standing, goal: Position) -> bool:
+        """Whether something changed that sent no rows, so that the table must be held."""
+        looks = self._facts.all(standing.target.source)
+        policy = standing.target.schema_changes
+        return bool(looks) and bool(unsent(looks, standing.position, goal, policy))
 
     def _stale(self, standing: Standing) -> bool:
         age = (datetime.now(UTC) - standing.stamped_at).total_seconds()

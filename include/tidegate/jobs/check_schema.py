@@ -1,7 +1,7 @@
 """Look at the live source ahead of time: will its schemas flow, and what was never sent. No JVM.
 
-``python -m tidegate.jobs.check_schema`` is the process Airflow starts. Nothing is changed: what it
-saw of the catalog goes to the reports, where the next look finds it.
+``python -m tidegate.jobs.check_schema`` is the process Airflow starts. Nothing is changed: the
+catalog is compared with what captures and sweeps noted of it.
 """
 
 from __future__ import annotations
@@ -26,12 +26,11 @@ from tidegate.jobs.second_opinion import SecondOpinion
 from tidegate.lake import positions
 from tidegate.lake.catalog import load, open_catalog
 from tidegate.lake.reports import Report, Reports
-from tidegate.lake.schema_ahead import ahead, unsent
+from tidegate.lake.schema_ahead import ahead, rewrites
 from tidegate.lake.schema_ground import SchemaGround
 from tidegate.lake.schema_history import SchemaHistory
 from tidegate.names import POSITION_PROPERTY, STEP_PROPERTY, TableId
 from tidegate.observability import log
-from tidegate.schema.table_facts import TableFacts
 
 KIND = "schema"
 _LOG = log.get(__name__)
@@ -138,20 +137,11 @@ class _Look:
         live = self.source.discover(target.table)
         cut = self._last_sweep(lake, target.source)
         swept = self.history.at(target.table, cut) if cut else None
-        found = ahead(ground, live)
-        hidden = tuple(unsent(swept, live, now, self._before(target.source, cut)))
-        self.seen.append(
-            {"table": target.source, "cut": str(cut) if cut else None, "facts": now.to_dict()}
-        )
+        found = ahead(ground, live, now)
+        hidden = (*found.unsent, *(rewrites(swept, live) if swept else ()))
+        self.seen.append({"table": target.source, "cut": str(cut) if cut else None})
         verdict = _verdict(target.source, found.changes, found.conflicts, hidden)
         return replace(verdict, registry=self.opinion.on(live))
-
-    def _before(self, table: str, cut: Position | None) -> TableFacts | None:
-        """The facts of the first look after the last sweep."""
-        for entry in reversed(list(_entries(self.earlier, table))):
-            if cut is not None and entry["cut"] == str(cut):
-                return TableFacts.from_dict(entry["facts"])
-        return None
 
     def _last_sweep(self, lake: Table, table: str) -> Position | None:
         """The cut of the table's newest sweep: its snapshot may have expired, then its report."""

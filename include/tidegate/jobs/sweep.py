@@ -23,7 +23,7 @@ from tidegate.config.platform import PlatformConfig
 from tidegate.connectors.protocol import Cut, Source
 from tidegate.connectors.registry import open_source
 from tidegate.envelope.position import Position
-from tidegate.errors import DataError, Decision, HeldError, TidegateError
+from tidegate.errors import Decision, HeldError, TidegateError
 from tidegate.jobs.disclosure import as_tidegate_error, describe
 from tidegate.jobs.result import plain
 from tidegate.jobs.sweep_drain import capture_through, drain
@@ -42,7 +42,7 @@ from tidegate.lake.dead_letters import DeadLetters
 from tidegate.lake.gate import PUBLISHED, Gate, Lease
 from tidegate.lake.reports import Reports
 from tidegate.lake.schema_history import SchemaHistory
-from tidegate.lake.schema_hold import hold_others
+from tidegate.lake.schema_hold import NEEDS_SWEEP, hold_others, open_others
 from tidegate.names import TableId, sweep_branch
 from tidegate.observability import caller, log
 from tidegate.observability.progress import Progress, silent
@@ -50,6 +50,7 @@ from tidegate.schema.contract import contracted
 from tidegate.spark import expectations
 from tidegate.spark.audit import failed
 from tidegate.spark.base import ROW_MISSING, ROW_MOVED
+from tidegate.spark.fill import TWO_AGES
 from tidegate.spark.fitness import CAST_FAILED
 from tidegate.spark.pool import SessionPool
 from tidegate.spark.sweep import Built, Sweeper
@@ -64,7 +65,7 @@ _LOG = log.get(__name__)
 ACTOR = "sweep"
 _OTHERS_AT_WORK = ("gate.lease_lost", SLOT_ACTIVE)
 """Someone else has the table, or the source's log; no reason to hold anything."""
-_ANEW = (ROW_MOVED, ROW_MISSING, CAST_FAILED)
+_ANEW = (ROW_MOVED, ROW_MISSING, CAST_FAILED, NEEDS_SWEEP, TWO_AGES)
 """What a log cannot bring to the last cut, and reading the table at that cut can."""
 Build = Callable[[Sweeper, LakeTarget, str], Built]
 
@@ -194,7 +195,11 @@ class _Sweep:
                 self._give_back(runs, run)
                 raise
             faults.point("sweep.after_cut")
-            return cut.position, self._all(cut, runs, resume=resume, keys=keys)
+            results = self._all(cut, runs, resume=resume, keys=keys)
+        for result in results:
+            if result.error is None:
+                open_others(self.gate, self.pipeline, result.table, ACTOR)
+        return cut.position, results
 
     def _refuse_letters(self, targets: Sequence[LakeTarget]) -> None:
         """Draining the log onto a part of the table knows nothing of changes that wait."""
@@ -231,8 +236,6 @@ class _Sweep:
         self, cut: Cut, runs: Sequence[SweepRun], *, resume: bool, keys: KeyRange | None
     ) -> list[TableSweep]:
         tables = [target.table for group in runs for target in group.targets]
-        history = SchemaHistory(self.catalog, self.pipeline)
-        history.record_all([(cut.schema(table), cut.position) for table in tables])
         sweeper = Sweeper(
             session=self.spark,
             catalog=self.catalog,
@@ -243,7 +246,7 @@ class _Sweep:
             letters=self.letters,
             limits=self.platform.dlq,
             progress=self.progress,
-            history=history,
+            history=self._recorded(cut, tables),
             one_large=threading.Lock(),
         )
 
@@ -258,6 +261,14 @@ class _Sweep:
         tasks = [(target, group.run) for group in runs for target in group.targets]
         size = min(self.platform.spark.table_parallelism, len(tasks))
         return SessionPool(self.spark, size).map(one, tasks)
+
+    def _recorded(self, cut: Cut, tables: Sequence[TableId]) -> SchemaHistory:
+        """The cut says exactly which columns the tables have, with the source's numbers."""
+        history = SchemaHistory(self.catalog, self.pipeline)
+        history.record_all([(cut.schema(table), cut.position) for table in tables])
+        looks = {table: facts for table in tables if (facts := cut.facts(table)) is not None}
+        history.facts.note(looks, cut.position, cut.position)
+        return history
 
     def _one(self, sweeper: Sweeper, target: LakeTarget, run: str, build: Build) -> TableSweep:
         began = time.monotonic()
@@ -310,7 +321,7 @@ class _Sweep:
             with self._capturing:
                 capture_through(self.pipeline, self.platform, built.mode.cut, self.progress)
             drain(sweeper.session, self.pipeline, self.platform, built)
-        except DataError as error:
+        except TidegateError as error:
             if error.code not in _ANEW or not built.resumed:
                 raise
             return self._anew(sweeper, built, run, error.message)

@@ -16,8 +16,10 @@ from pyiceberg.schema import Schema
 
 from tidegate.config.pipeline import LakeTarget
 from tidegate.config.sinks import WriteMode
+from tidegate.lake.arrivals import arrivals
 from tidegate.lake.columns import LakeColumn, cdc_columns, columns, qualified
 from tidegate.lake.lineage import Lineage
+from tidegate.lake.rekey import rekey_sql
 from tidegate.names import CDC_PREFIX, quote_spark
 from tidegate.schema.compatibility import verdict
 from tidegate.schema.diff import Change, ChangeKind, changes, match
@@ -61,7 +63,10 @@ class Evolution:
 
     statements: tuple[str, ...]
     schemas: Mapping[int, TableSchema]
-    """By version: its columns (in log order) under the lake's names and in the lake's types."""
+    """By version: its columns (in log order) under the lake's names and in the lake's types, then
+    those that came later and whose value older rows have by default (``given``)."""
+    fills: tuple[Column, ...] = ()
+    """Lake columns in which every row the lake has now must get a value (``given``)."""
 
     @property
     def needed(self) -> bool:
@@ -83,32 +88,40 @@ def evolve(
     *,
     base: int | None,
     sweeping: bool = False,
+    emptied: str = "",
 ) -> Evolution:
     """What must happen before rows of the versions ``wanted`` fit; :class:`SchemaConflict` if one
     does not.
 
     ``base`` is the version in force where the lake table stands (None: not known): policies are
     asked about what came after it. A sweep reads every row anew, so a table that was made anew is
-    no obstacle to it.
+    no obstacle to it. ``emptied`` is the place of a TRUNCATE: no row is older.
     """
-    lake = _Lake(existing, lineage, sweeping)
+    lake = _Lake(existing, lineage, sweeping, emptied)
     first = 0 if base is None else base + 1
-    for index in sorted({*range(first, max(wanted) + 1), *wanted}):
+    last = max(wanted)
+    for index in sorted({*range(first, last + 1), *wanted}):
         if index >= first:
             lake.permit(index)
             lake.set_aside(index)
         if index in wanted:
             lake.ensure(index)
-    return Evolution(tuple(lake.statements), {index: lake.fitted(index) for index in wanted})
+    newest = max(last, first - 1)
+    return Evolution(
+        tuple(lake.statements),
+        {index: lake.fitted(index, newest) for index in wanted},
+        tuple(lake.given(first, last)),
+    )
 
 
 class _Lake:
     """The lake's columns, as they are after ``statements``."""
 
-    def __init__(self, existing: Schema, lineage: Lineage, sweeping: bool) -> None:
+    def __init__(self, existing: Schema, lineage: Lineage, sweeping: bool, emptied: str) -> None:
         self.lineage = lineage
         self.target: LakeTarget = lineage.target
         self.sweeping = sweeping
+        self.emptied = emptied
         self.statements: list[str] = []
         identifiers = existing.identifier_field_names()
         self.fields = {
@@ -123,10 +136,13 @@ class _Lake:
 
     def permit(self, index: int) -> None:
         """Ask the policies about the step to a version, unless someone approved it."""
-        if self.lineage.versions[index].approval is not None:
-            return
         told = self.lineage.step(index).changes if index else tuple(self._unlike_lake())
-        reasons = [f"{change}" for change in told if self._held(change)]
+        approved = self.lineage.versions[index].approval is not None
+        reasons = [f"{change}" for change in told if self._needs_new_key(change, approved)]
+        if approved and not reasons:
+            return
+        reasons += [f"{change}" for change in told if self._held(change)]
+        reasons += self._unanswered(index, told)
         past = [self.lineage.schema(at) for at in range(index)]
         judged = verdict(self.target.compatibility, past, self.lineage.schema(index))
         reasons += [f"not {judged.mode}: {reason}" for reason in judged.reasons]
@@ -155,9 +171,22 @@ class _Lake:
         if wrong:
             raise SchemaConflict(index, wrong)
 
-    def fitted(self, index: int) -> TableSchema:
+    def fitted(self, index: int, newest: int) -> TableSchema:
+        """A version's columns as the lake takes them, and those that came up to ``newest``."""
         schema = self.lineage.schema(index)
-        return replace(schema, columns=tuple(self._fit(index, c) for c in schema.columns))
+        own = tuple(self._fit(index, c) for c in schema.columns)
+        names = {column.name for column in own}
+        later = (column for column in self.given(index + 1, newest) if column.name not in names)
+        return replace(schema, columns=(*own, *later))
+
+    def given(self, first: int, last: int) -> Iterator[Column]:
+        """Columns that came with the versions ``first`` to ``last`` with a value for older rows; a
+        sweep reads every row."""
+        found = () if self.sweeping else arrivals(self.lineage, first, last)
+        for arrival in found:
+            column = self._fit(arrival.index, arrival.column)
+            if arrival.text is not None and column.taken:
+                yield replace(column, given=arrival.text, key=None)
 
     def _held(self, change: Change) -> bool:
         if change.kind is ChangeKind.CANDIDATE:
@@ -166,6 +195,33 @@ class _Lake:
             return False
         name = _POLICY.get(change.kind)
         return name is not None and getattr(self.target.schema_changes, name) == "hold"
+
+    def _needs_new_key(self, change: Change, approved: bool) -> bool:
+        """Rows of the lake are told apart by the old key: only a sweep writes them under another.
+        Where the lake names its key, that is what counts (:meth:`_key_change`)."""
+        if change.kind is not ChangeKind.KEY or self.target.write_mode is not WriteMode.UPSERT:
+            return False
+        unnamed = not any(field.identifier for field in self.fields.values())
+        return unnamed and not (self.sweeping and approved)
+
+    def _unanswered(self, index: int, told: Sequence[Change]) -> Iterator[str]:
+        """What became of older rows, where neither the log nor the catalog tells it."""
+        if self.sweeping or self.emptied >= self.lineage.versions[index].since.place:
+            return
+        if self.target.schema_changes.add != "ignore":
+            yield from (
+                f"{arrival.column.name} was added and the table rewritten: what older rows have in"
+                " it was not sent, only a sweep brings it"
+                for arrival in arrivals(self.lineage, index, index)
+                if arrival.text is None
+            )
+        if self.target.schema_changes.retype == "hold":
+            yield from (
+                f"{change}, and rows were rewritten: only a sweep brings them"
+                for change in told
+                if change.kind is ChangeKind.RESTATE
+                and self.lineage.rewritten(index, str(change.column))
+            )
 
     def _unlike_lake(self) -> Iterator[Change]:
         """Nothing is known of the past: the lake's columns stand for it."""
@@ -234,16 +290,39 @@ class _Lake:
         if self.target.write_mode is not WriteMode.UPSERT:
             return
         old = {name for name, field in self.fields.items() if field.identifier}
-        new = {self._lake_name(index, c.name) or c.name for c in schema.key_columns}
-        if old and old != new:
+        new = self._key_names(index)
+        if not old or old == new:
+            return
+        if not (self.sweeping and self._key_approved(index, new)):
             yield f"key: the lake is keyed by {_names(old)}, the source now by {_names(new)}"
+            return
+        fitted = replace(schema, columns=tuple(self._fit(index, c) for c in schema.columns))
+        required = {name for name, field in self.fields.items() if field.required}
+        self.statements += rekey_sql(self.target, fitted, old, required)
+        named = new if new <= required else set()
+        for name, field in self.fields.items():
+            field.identifier = name in named
+
+    def _key_names(self, index: int) -> set[str]:
+        columns = self.lineage.schema(index).key_columns
+        return {self._lake_name(index, c.name) or c.name for c in columns}
+
+    def _key_approved(self, index: int, key: set[str]) -> bool:
+        """Whether someone let this key in, with this version or one before it."""
+        return any(
+            self.lineage.versions[at].approval is not None and self._key_names(at) == key
+            for at in range(index + 1)
+        )
 
     def _relaxed(self, index: int, schema: TableSchema) -> Iterator[str]:
-        """A required column that left the source: nothing can be required of it any more."""
+        """A required column that left the source, or its key: nothing can be required of it."""
+        keyed = {self._lake_name(index, column.name) for column in schema.key_columns}
         taken = {self._lake_name(index, column.name) for column in schema.columns}
         for name, field in self.fields.items():
-            if name in taken or name.startswith(CDC_PREFIX) or not field.required:
+            if name in keyed or name.startswith(CDC_PREFIX) or not field.required:
                 continue
+            if name in taken and field.identifier:
+                continue  # the lake's key, which the log does not send now (_key_change)
             if field.identifier:
                 yield f"column {name}: part of the lake's key, gone from the source"
                 continue

@@ -15,10 +15,12 @@ from tidegate.config.pipeline import LakeTarget
 from tidegate.envelope.position import Position
 from tidegate.errors import ConfigError
 from tidegate.lake.approvals import Approval
+from tidegate.lake.facts_ledger import FactsEntry
 from tidegate.lake.schema_history import SchemaEntry, SchemaHistory
+from tidegate.lake.unsent import Initial, initial, rewritten, unsent
 from tidegate.schema.contract import contracted
 from tidegate.schema.diff import Change, ChangeKind, Matching, changes, match
-from tidegate.schema.table import TableSchema
+from tidegate.schema.table import Column, TableSchema
 from tidegate.schema.types import LogicalType, parse_type
 
 _ANEW = frozenset({ChangeKind.RETYPE, ChangeKind.REPLACE})
@@ -100,9 +102,15 @@ def _approved(version: Version, approvals: Sequence[Approval]) -> Approval | Non
 class Lineage:
     """The versions of one table as one target sees them. Immutable."""
 
-    def __init__(self, found: Sequence[Version], target: LakeTarget) -> None:
+    def __init__(
+        self,
+        found: Sequence[Version],
+        target: LakeTarget,
+        looks: Sequence[FactsEntry] = (),
+    ) -> None:
         self.versions = tuple(found)
         self.target = target
+        self.looks = tuple(looks)
         self.schema = cache(self._schema)
         self.step = cache(self._step)
 
@@ -126,8 +134,30 @@ class Lineage:
         known = self.versions[: 0 if base is None else base + 1]
         last = self.versions[index]
         if known and known[-1].schema == last.schema:
-            return Lineage(known, self.target), len(known) - 1
-        return Lineage((*known, last), self.target), len(known)
+            return self.having(known), len(known) - 1
+        return self.having((*known, last)), len(known)
+
+    def having(self, found: Sequence[Version]) -> Lineage:
+        """The same table with other versions."""
+        return Lineage(found, self.target, self.looks)
+
+    def initial(self, index: int, column: Column) -> Initial | None:
+        """What rows older than a version have in a column that came with it."""
+        return initial(self.looks, self.versions[index].schema.relation, column)
+
+    def rewritten(self, index: int, name: str) -> bool:
+        """Whether the step to a version wrote a column's rows anew at the source."""
+        new = self.versions[index].schema.column(name)
+        before = self.step(index).matching.same.get(name)
+        old = self.versions[index - 1].schema.column(before) if before is not None else None
+        if old is None or new is None:
+            return False
+        return rewritten(self.looks, self.versions[index].schema.relation, old, new)
+
+    def unsent(self, after: Position, until: Position) -> list[str]:
+        """What changed in (after, until] without a row event, as far as the policies mind."""
+        settled = frozenset(v.schema.relation for v in self.versions if v.approval is not None)
+        return unsent(self.looks, after, until, self.target.schema_changes, settled)
 
     def later_names(self, index: int, name: str) -> list[str]:
         """``name`` of a version, then what the column is called later."""
@@ -229,7 +259,11 @@ class Lineage:
 def read_lineage(history: SchemaHistory, target: LakeTarget) -> Lineage:
     """What is known of a table up to now."""
     known = history.all(target.table)
-    return Lineage(versions(known, history.approvals.all(target.source)), target)
+    return Lineage(
+        versions(known, history.approvals.all(target.source)),
+        target,
+        history.facts.all(target.source),
+    )
 
 
 def aside_name(name: str, schema_id: str) -> str:

@@ -21,6 +21,7 @@ from tidegate.lake.audit_trail import AuditTrail
 from tidegate.lake.catalog import load
 from tidegate.lake.change_log import ChangeLog
 from tidegate.lake.dead_letters import DeadLetters
+from tidegate.lake.facts_ledger import FactsLedger
 from tidegate.lake.gate import Gate, GateState
 from tidegate.lake.gate_journal import GateJournal
 from tidegate.lake.ledger import drop
@@ -100,6 +101,7 @@ def _control(catalog: Catalog, pipeline: PipelineConfig) -> list[tuple[str, str]
         SchemaHistory(catalog, pipeline).identifier,
         Approvals(catalog, pipeline).identifier,
         Registrations(catalog, pipeline).identifier,
+        FactsLedger(catalog, pipeline).identifier,
         Reports(catalog, pipeline).identifier,
         Proofs(catalog, pipeline).identifier,
         DeadLetters(catalog, pipeline).identifier,

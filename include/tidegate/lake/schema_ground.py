@@ -8,6 +8,7 @@ from pyiceberg.catalog import Catalog
 from pyiceberg.schema import Schema
 
 from tidegate.config.pipeline import LakeTarget
+from tidegate.envelope.position import Position
 from tidegate.lake import positions
 from tidegate.lake.approvals import Approval
 from tidegate.lake.catalog import load
@@ -23,6 +24,7 @@ class SchemaGround:
     existing: Schema
     lineage: Lineage
     base: int | None
+    stands: Position
 
     @classmethod
     def of(
@@ -34,7 +36,7 @@ class SchemaGround:
         if table is None or stands is None:
             return None
         lineage = read_lineage(history, target)
-        return cls(table.schema(), lineage, lineage.index_at(stands))
+        return cls(table.schema(), lineage, lineage.index_at(stands), stands)
 
     def conflict(self) -> SchemaConflict | None:
         """The first version after the table's position that the lake does not follow."""
@@ -46,6 +48,14 @@ class SchemaGround:
                 return conflict
         return None
 
+    def swept_over(self, index: int) -> bool:
+        """Whether a sweep brings the lake to a version that apply does not follow to."""
+        try:
+            evolve(self.existing, self.lineage, [index], base=self.base, sweeping=True)
+        except SchemaConflict:
+            return False
+        return True
+
     def statements(self, index: int) -> tuple[str, ...]:
         """What the lake does to hold rows of every version up to ``index``."""
         return self._evolve(index)
@@ -54,7 +64,7 @@ class SchemaGround:
         """As if ``approval`` were given."""
         found = list(self.lineage.versions)
         found[index] = replace(found[index], approval=approval)
-        return replace(self, lineage=Lineage(found, self.lineage.target))
+        return replace(self, lineage=self.lineage.having(found))
 
     def _evolve(self, index: int) -> tuple[str, ...]:
         first = 0 if self.base is None else self.base

@@ -20,6 +20,7 @@ from tidegate.envelope.position import Position
 from tidegate.errors import FatalError, RetriableError
 from tidegate.lake import commits
 from tidegate.lake.approvals import Approvals
+from tidegate.lake.facts_ledger import FactsLedger
 from tidegate.lake.ledger import Ledger
 from tidegate.names import TableId
 from tidegate.schema.table import TableSchema
@@ -55,6 +56,7 @@ class SchemaHistory:
     def __init__(self, catalog: Catalog, pipeline: PipelineConfig) -> None:
         self._ledger = Ledger(catalog, (pipeline.control_namespace, TABLE_NAME), _SCHEMA)
         self.approvals = Approvals(catalog, pipeline)
+        self.facts = FactsLedger(catalog, pipeline)
         # Read and replaced as one: tables are applied and swept side by side.
         self._known: tuple[int | None, tuple[SchemaEntry, ...]] = (None, ())
 

@@ -21,6 +21,7 @@ HOLD_MARK: Final = "the source's schema changed"
 """How the reason of such a gate begins."""
 STOP_MARK: Final = "stop_on_incompatible_schema"
 CODES: Final = frozenset({"apply.schema_incompatible", "schema.incompatible"})
+NEEDS_SWEEP: Final = "apply.needs_sweep"
 _MISSING: Final = "–"
 
 
@@ -80,6 +81,17 @@ def held_error(
     )
 
 
+def needs_sweep(source: str, reasons: Sequence[str]) -> HeldError:
+    """The error that holds a table until it is swept."""
+    return HeldError(
+        NEEDS_SWEEP,
+        f"{source} changed without sending rows: {'; '.join(reasons)}",
+        hint=f"nothing was applied and nothing is lost: sweep it (`tidegate sweep PIPELINE --table"
+        f" {source}`); or let the lake's rows stay as they are (schema_changes: partitions,"
+        " enum_rename, recreate: ignore) and open the gate",
+    )
+
+
 def hold_others(gate: Gate, pipeline: PipelineConfig, source: str, code: str, actor: str) -> None:
     """With ``stop_on_incompatible_schema``, every open table stops with ``source``."""
     if code not in CODES or not pipeline.stop_on_incompatible_schema:
@@ -90,6 +102,21 @@ def hold_others(gate: Gate, pipeline: PipelineConfig, source: str, code: str, ac
     ]
     if others:
         gate.hold(others, stop_reason(source), actor)
+
+
+def open_others(gate: Gate, pipeline: PipelineConfig, source: str, actor: str) -> tuple[str, ...]:
+    """Open the tables that waited with ``source`` only."""
+    if not pipeline.stop_on_incompatible_schema:
+        return ()
+    states = gate.states(pipeline.source.tables)
+    others = tuple(
+        name
+        for name, known in states.items()
+        if known.state is GateState.HELD and known.reason == stop_reason(source)
+    )
+    if others:
+        gate.open(others, f"the schema of {source} was settled", actor)
+    return others
 
 
 def stop_reason(source: str) -> str:

@@ -25,6 +25,8 @@ __all__ = [
 SOURCE_PROPERTY: Final = f"{PROPERTY_PREFIX}source"
 PIPELINE_PROPERTY: Final = f"{PROPERTY_PREFIX}pipeline"
 MODE_PROPERTY: Final = f"{PROPERTY_PREFIX}write_mode"
+KEY_METRICS: Final = "truncate(36)"
+"""Merges prune by key bounds, so keys have them however wide the table is."""
 
 
 def partitioning(schema: TableSchema, target: LakeTarget) -> tuple[Term, ...]:
@@ -56,17 +58,22 @@ def create_sql(target: LakeTarget, schema: TableSchema, pipeline_id: str | None 
 
 def shape_sql(target: LakeTarget, schema: TableSchema) -> list[str]:
     """What ``CREATE TABLE`` cannot say: write order and identifier fields. Idempotent."""
-    statements = []
-    order = sorting(schema, target)
-    if order:
-        # Local order only: a range shuffle would cost every small merge a sampling pass.
-        spread = "DISTRIBUTED BY PARTITION LOCALLY" if target.partition_by else "LOCALLY"
-        terms = ", ".join(term.sql for term in order)
-        statements.append(f"ALTER TABLE {qualified(target)} WRITE {spread} ORDERED BY {terms}")
-    if target.write_mode is WriteMode.UPSERT and _can_identify(schema):
+    statements = order_sql(target, schema)
+    if target.write_mode is WriteMode.UPSERT and can_identify(schema):
         names = ", ".join(quote_spark(column.name) for column in schema.key_columns)
         statements.append(f"ALTER TABLE {qualified(target)} SET IDENTIFIER FIELDS {names}")
     return statements
+
+
+def order_sql(target: LakeTarget, schema: TableSchema) -> list[str]:
+    """The write order, if there is one."""
+    order = sorting(schema, target)
+    if not order:
+        return []
+    # Local order only: a range shuffle would cost every small merge a sampling pass.
+    spread = "DISTRIBUTED BY PARTITION LOCALLY" if target.partition_by else "LOCALLY"
+    terms = ", ".join(term.sql for term in order)
+    return [f"ALTER TABLE {qualified(target)} WRITE {spread} ORDERED BY {terms}"]
 
 
 def table_properties(
@@ -101,16 +108,19 @@ def table_properties(
     if pipeline_id is not None:
         own[PIPELINE_PROPERTY] = pipeline_id
     for column in schema.key_columns:
-        # Merges prune by key bounds, so keys have them however wide the table is.
-        own[f"write.metadata.metrics.column.{column.name}"] = "truncate(36)"
+        own[metrics_property(column.name)] = KEY_METRICS
     return own | target.properties
+
+
+def metrics_property(column: str) -> str:
+    return f"write.metadata.metrics.column.{column}"
 
 
 def _types(schema: TableSchema, target: LakeTarget) -> dict[str, LogicalType]:
     return {column.name: column.type for column in columns(schema, target)}
 
 
-def _can_identify(schema: TableSchema) -> bool:
+def can_identify(schema: TableSchema) -> bool:
     # Iceberg takes no floating-point, list or nullable identifier.
     kinds = {column.type.kind for column in schema.key_columns}
     return bool(kinds) and not kinds & {Kind.FLOAT, Kind.DOUBLE, Kind.LIST}

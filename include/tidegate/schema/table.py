@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tidegate.names import TableId
@@ -28,6 +28,8 @@ class Column:
     number: int | None = None
     """The source's own number of the column, which a rename keeps; None where it is not known."""
     taken: bool = True  # False: the lake leaves its values out (schema_changes: ignore)
+    given: str | None = field(default=None, repr=False)
+    """Of a column that came later: the text that every row of this schema has there."""
 
     def to_dict(self) -> dict[str, Any]:
         numbered = {} if self.number is None else {"number": self.number}

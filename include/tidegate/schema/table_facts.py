@@ -8,26 +8,36 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
+class Leaf:
+    """A part of a table that holds rows: a partition, or the table itself."""
+
+    name: str
+    file: str  # another one: its rows were written anew, or are gone
+    made_empty: bool = True  # made as a partition, so that every row it got was sent
+    missing: Mapping[str, str | None] = field(default_factory=dict, repr=False)
+    """By number of the table's column: the value of rows that are older than the column, as the
+    log would print it; None: there is one, and it cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
 class TableFacts:
-    """A table as its catalog has it now. Names of the schema only, never a row's value (I9)."""
+    """A table as its catalog has it at one moment. No row's value: only constants of its DDL."""
 
     relation: int | None  # None: there is no such table
     name_now: str | None = None  # of the table that was known, where it is called otherwise now
-    filled: tuple[str, ...] = ()  # columns that old rows have by a default which was never sent
-    defaults: tuple[str, ...] = ()  # columns with a default
+    columns: Mapping[str, str] = field(default_factory=dict)  # names by the source's number
+    types: Mapping[str, str] = field(default_factory=dict)  # as the source prints them
     labels: Mapping[str, str] = field(default_factory=dict)  # enum labels by the source's number
-    partitions: Mapping[str, str] = field(default_factory=dict)  # leaves by the source's number
+    partitioned: bool = False
+    leaves: Mapping[str, Leaf] = field(default_factory=dict)  # by the source's number
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> TableFacts:
-        return cls(
-            relation=data["relation"],
-            name_now=data["name_now"],
-            filled=tuple(data["filled"]),
-            defaults=tuple(data["defaults"]),
-            labels=data["labels"],
-            partitions=data["partitions"],
-        )
+        leaves = {number: Leaf(**leaf) for number, leaf in data["leaves"].items()}
+        return cls(**{**data, "leaves": leaves})
+
+    def number_of(self, column: str) -> str | None:
+        return next((number for number, name in self.columns.items() if name == column), None)

@@ -45,8 +45,9 @@ from tidegate.schema.table import TableSchema
 from tidegate.spark import publish
 from tidegate.spark.evolve import evolved
 from tidegate.spark.fence import Fence, drop_leftovers, reload
+from tidegate.spark.fill import fill, rows_of_two_ages
 from tidegate.spark.fitness import Unfit
-from tidegate.spark.modes import Batch, write
+from tidegate.spark.modes import Batch, partial_stamp, write
 from tidegate.spark.parking import Parking, superseded_by_truncate
 from tidegate.spark.stamp import verify_stamp
 from tidegate.spark.survey import LogPin, LogRange, Survey, read_log
@@ -137,18 +138,22 @@ class _Work:
         self.redrive = redrive
         self.batch_id = uuid.uuid4().hex
         """What this batch does to letters counts while a snapshot with this id is in main."""
-        self.table, self.schemas = evolved(
+        ready = evolved(
             session,
             context.catalog,
             context.history,
             target,
             found,
-            after=span.after,
+            span=span,
             check=context.check,
         )
+        self.table, self.schemas = ready.table, ready.schemas
+        self.fills = () if redrive is not None else ready.fills
 
     def onto(self, branch: str) -> Outcome:
         """Onto a branch of the caller's; what cannot be applied is an error."""
+        if self.fills:
+            raise rows_of_two_ages(self.target)
         start = commits.head_id(self.table, branch)
         adjusted: dict[str, int] = {}
         if self.schemas:
@@ -186,6 +191,7 @@ class _Work:
     def _fenced(self, fence: Fence, letters: Sequence[Letter]) -> Outcome:
         if not self.schemas:
             stamp = self._stamp()
+            self._fill(fence.branch, stamp)
             self._stamp_only(fence.branch, stamp)
             outcome = self._written(fence.branch, fence.base, stamp, {}, 0)
         else:
@@ -227,6 +233,7 @@ class _Work:
         while not self._in_vain(parking):
             touched = moot or bool(parking.parked) or self.redrive is not None
             stamp = self._stamp(letters=touched)
+            self._fill(fence.branch, stamp)
             batch = self._batch(fence.branch, fence.base, parking.rest, stamp)
             try:
                 write(batch)
@@ -306,6 +313,14 @@ class _Work:
             ceiling=partial(key_ceiling, self.table, start),
             mixed=mixed,
         )
+
+    def _fill(self, branch: str, stamp: dict[str, str]) -> None:
+        """Older rows have the defaults of columns that came, which were never sent."""
+        if not self.fills or (self.found.truncates and self.target.forgets):
+            return
+        self.context.check()  # I4
+        fill(self.session, self.target, branch, self.fills, partial_stamp(stamp))
+        faults.point("apply.after_fill")
 
     def _before_write(self) -> None:
         faults.point("apply.before_commit")

@@ -6,7 +6,7 @@ snapshot claims more than it holds; the last one carries it (I1, I5).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -125,7 +125,7 @@ class Batch:
 
     def run(self, sql: str, args: dict[str, Any] | None = None, *, last: bool) -> None:
         """One statement; ``last`` puts the position on its snapshot."""
-        with stamped(self.session, self.stamp if last else self._partial()):
+        with stamped(self.session, self.stamp if last else partial_stamp(self.stamp)):
             self.session.sql(sql, args=args or None)
 
     def merge(
@@ -148,15 +148,19 @@ class Batch:
         """No row is left. Drops whole files and reads nothing, as a DELETE would, which forgets
         whose it was; readers see it together with what follows (I5)."""
         empty = self.session.table(self.ref).where("false")
-        publish.replace(empty, self.target, branch=self.branch, properties=self._partial())
+        publish.replace(
+            empty, self.target, branch=self.branch, properties=partial_stamp(self.stamp)
+        )
 
     def stamp_only(self) -> None:
         """An empty commit with the position."""
         publish.stamp(self.session, self.target, branch=self.branch, properties=self.stamp)
 
-    def _partial(self) -> dict[str, str]:
-        own = {key: value for key, value in self.stamp.items() if key != POSITION_PROPERTY}
-        return own | {STEP_PROPERTY: PARTIAL_STEP}
+
+def partial_stamp(stamp: Mapping[str, str]) -> dict[str, str]:
+    """Of a snapshot that is followed by more of the same batch: it stands at no position."""
+    own = {key: value for key, value in stamp.items() if key != POSITION_PROPERTY}
+    return own | {STEP_PROPERTY: PARTIAL_STEP}
 
 
 def write(batch: Batch) -> None:

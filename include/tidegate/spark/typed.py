@@ -190,6 +190,8 @@ def _cell(schema: TableSchema, slot: int | None, share: SchemaShare, old_rows: b
     if slot is None:
         return None
     column = schema.columns[slot]
+    if column.given is not None:
+        return _given(column, column.given, old_rows)
     cell = _sent(column, slot, share)
     if not old_rows:
         return cell
@@ -197,6 +199,14 @@ def _cell(schema: TableSchema, slot: int | None, share: SchemaShare, old_rows: b
     old = F.when(F.col("before").isNotNull(), F.col("before").getItem(slot)).otherwise(key)
     text = F.when(F.col("op") == Op.DELETE, old).otherwise(cell.text)
     return replace(cell, text=text)
+
+
+def _given(column: Column, text: str, old_rows: bool) -> Cell:
+    """A row older than the column has its default, except a delete, which may have its key only."""
+    value = F.lit(text)
+    if old_rows:
+        value = F.when(F.col("op") != Op.DELETE, value)
+    return Cell(column, value, F.lit(False))
 
 
 def _sent(column: Column, slot: int, share: SchemaShare) -> Cell:

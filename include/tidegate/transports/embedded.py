@@ -1,8 +1,9 @@
 """The embedded transport: change stream → Iceberg change log → confirmation.
 
-The order of the steps is the guarantee. Schemas are durable before rows that use them; rows are
-durable before the source may forget them (I2); a batch is committed only where a transaction ends
-(I5). Dying between any two steps repeats work, never loses or doubles it (I3).
+The order of the steps is the guarantee. Schemas, and what the source's catalog tells, are durable
+before rows that come after them; rows are durable before the source may forget them (I2); a batch
+is committed only where a transaction ends (I5). Dying between any two steps repeats work, never
+loses or doubles it (I3).
 """
 
 from __future__ import annotations
@@ -157,6 +158,11 @@ class _Run:
             return
         self._writer.flush()
         point("capture.after_files")
+        # Everything up to ``through`` was committed before this look; what it finds is durable
+        # before an apply can come there (I3).
+        looks = self._stream.look()
+        self._owner._history.facts.note(looks, self._writer.through, through)
+        point("capture.after_look")
         self._writer.commit(through)
         point("capture.after_commit")
         self._owner._tally.commits += 1

@@ -164,6 +164,9 @@ def test_what_is_held_is_approved_and_flows_from_its_position(
 ) -> None:
     tables = ("retyped", "casted", "narrow", "replaced", "guess", "anew", "fine", "rekeyed")
     made = stack(*(f"public.{name}" for name in tables), deployed=False)
+    # With the event trigger nothing about a rename is uncertain: test_ddl_messages.py.
+    quiet = made.pipeline.source.model_copy(update={"ddl_messages": "off"})
+    made.pipeline = made.pipeline.model_copy(update={"source": quiet})
     db = made.db
     for name in tables:
         kind = "bigint" if name == "narrow" else "int"
@@ -202,7 +205,7 @@ def test_what_is_held_is_approved_and_flows_from_its_position(
     assert "v      | int  | text as string" in reason
     found = waiting(made)
     assert set(found) == set(tables) - {"fine"}
-    assert not found["rekeyed"].approvable
+    assert found["rekeyed"].approvable and found["rekeyed"].sweep
     assert found["guess"].reasons == ("y left and z came: renamed, or dropped and added?",)
     assert found["narrow"].reasons == ("v is narrower: bigint as long → integer as int",)
 
@@ -210,10 +213,9 @@ def test_what_is_held_is_approved_and_flows_from_its_position(
         with pytest.raises(ConfigError) as caught:
             let(made, "retyped", **wrong)
         assert caught.value.code == "schema.wrong_answer"
-    for table, answer in (("rekeyed", {}), ("casted", {"casts": {"v": "boolean"}})):
-        with pytest.raises(ConfigError) as caught:
-            let(made, table, **answer)
-        assert caught.value.code == "schema.cannot_approve"
+    with pytest.raises(ConfigError) as caught:
+        let(made, "casted", casts={"v": "boolean"})
+    assert caught.value.code == "schema.cannot_approve"
     with pytest.raises(ConfigError) as caught:
         let(made, "fine")
     assert caught.value.code == "schema.nothing_held"
@@ -360,7 +362,7 @@ def test_a_look_at_the_live_source_tells_what_will_come_and_what_never_was_sent(
     assert {name: status for name, (status, _) in said.items()} == {
         "same": "ok",
         "added": "follows",
-        "filled": "needs_sweep",
+        "filled": "follows",
         "retyped": "incompatible",
         "gone": "gone",
         "moved": "gone",
@@ -370,7 +372,7 @@ def test_a_look_at_the_live_source_tells_what_will_come_and_what_never_was_sent(
     }
     for name, words in {
         "added": "w was added: integer as int",
-        "filled": "w was added with a default, which old rows have",
+        "filled": "w was added: integer as int",
         "retyped": "v has another type: integer as int → text as string",
         "gone": "it was dropped",
         "moved": "it is called public.elsewhere now",
@@ -379,7 +381,7 @@ def test_a_look_at_the_live_source_tells_what_will_come_and_what_never_was_sent(
         "parted": "partition public.parted_2 is gone",
     }.items():
         assert words in said[name][1], said[name]
-    assert "partition public.parted_3 came" in said["parted"][1]
+    assert "partition public.parted_3 was attached" in said["parted"][1]
     assert look("third")["labelled"] == said["labelled"]  # it does not forget
 
     made.sweep("public.filled", "public.labelled", "public.parted")

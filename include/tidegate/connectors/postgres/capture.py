@@ -9,9 +9,10 @@ from __future__ import annotations
 import contextlib
 import queue
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final, Literal
 
+from tidegate.connectors.postgres import ddl_messages
 from tidegate.connectors.postgres.connection import Connection, connect, connect_replication
 from tidegate.connectors.postgres.decoder import Decoder
 from tidegate.connectors.postgres.failures import translated
@@ -20,11 +21,14 @@ from tidegate.connectors.postgres.reader import STATUS_SECONDS, Parcel, Reader
 from tidegate.connectors.postgres.relations import Relations
 from tidegate.connectors.postgres.settings import PostgresSettings
 from tidegate.connectors.postgres.slot_checks import check_slot
+from tidegate.connectors.postgres.table_facts import look
 from tidegate.connectors.postgres.wire import Wire
 from tidegate.connectors.protocol import ChangeBatch
 from tidegate.envelope import log_rows
 from tidegate.envelope.position import Position, boundary, parse_lsn
 from tidegate.errors import RetriableError
+from tidegate.names import TableId
+from tidegate.schema.table_facts import TableFacts
 
 PARCELS: Final = 3
 """Parcels that may wait for the consumer."""
@@ -38,9 +42,19 @@ WAKE_SECONDS: Final = 1.0
 class PostgresStream:
     """Implements ``ChangeStream``; made by :func:`open_changes`."""
 
-    def __init__(self, wire: Wire, decoder: Decoder, after: Position, target: int | None) -> None:
+    def __init__(
+        self,
+        wire: Wire,
+        decoder: Decoder,
+        catalog: Connection,
+        tables: tuple[TableId, ...],
+        after: Position,
+        target: int | None,
+    ) -> None:
         self._wire = wire
         self._decoder = decoder
+        self._catalog = catalog
+        self._tables = tables
         self._epoch = after.epoch
         self._target = target
         self._parcel_bytes = 1
@@ -85,6 +99,9 @@ class PostgresStream:
                     "the source did not answer the last confirmation in time",
                     hint="nothing is lost: the next capture confirms it again",
                 )
+
+    def look(self) -> Mapping[TableId, TableFacts]:
+        return look(self._catalog, self._tables)
 
     def keep_alive(self) -> None:
         """The reader thread does that by itself."""
@@ -158,11 +175,12 @@ def open_changes(
             check_slot(sql, settings, after)
             check_published(sql, settings.publication, settings.table_ids)
             target = _target(sql, until)
+            messages = ddl_messages.installed(sql, settings)
         wire = Wire(connect_replication(settings, "capture"))
-        stream = _stream(settings, sql, wire, after, target)
+        stream = _stream(settings, sql, wire, after, target, messages)
         try:
             with translated(settings, "reading changes"):
-                wire.start(settings.slot, settings.publication, after.lsn)
+                wire.start(settings.slot, settings.publication, after.lsn, messages=messages)
                 stream.start(max(1, settings.batch_bytes // PARCEL_SHARE))
                 yield stream
         finally:
@@ -172,15 +190,23 @@ def open_changes(
 
 
 def _stream(
-    settings: PostgresSettings, sql: Connection, wire: Wire, after: Position, target: int | None
+    settings: PostgresSettings,
+    sql: Connection,
+    wire: Wire,
+    after: Position,
+    target: int | None,
+    messages: bool,
 ) -> PostgresStream:
+    relations = Relations(sql, settings.table_ids)
     decoder = Decoder(
         after.epoch,
-        Relations(sql, settings.table_ids),
+        relations,
         floor=after.lsn,
         max_value_bytes=settings.max_value_bytes,
+        prefix=ddl_messages.prefix(settings) if messages else None,
+        tell=relations.tell,
     )
-    return PostgresStream(wire, decoder, after, target)
+    return PostgresStream(wire, decoder, sql, settings.table_ids, after, target)
 
 
 def _target(sql: Connection, until: Position | Literal["now"] | None) -> int | None:

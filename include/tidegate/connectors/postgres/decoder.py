@@ -8,7 +8,7 @@ transaction, also of tables that are not taken: positions do not depend on confi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -17,7 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.config.platform import MAX_VALUE_BYTES
-from tidegate.connectors.postgres import pgoutput, tuples
+from tidegate.connectors.postgres import ddl_messages, pgoutput, tuples
+from tidegate.connectors.postgres.ddl_messages import Told
 from tidegate.connectors.postgres.pgoutput import RelationMessage
 from tidegate.connectors.postgres.tuples import Payload, Tuples
 from tidegate.connectors.protocol import SchemaSeen
@@ -39,6 +40,7 @@ for _kind, _op in _OPS.items():
     _OP_LETTER[_kind] = ord(_op.value)
 
 Resolve = Callable[[RelationMessage], TableSchema | None]
+Tell = Callable[[Told], TableSchema | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,11 @@ class Decoder:
         *,
         floor: int = 0,
         max_value_bytes: int = MAX_VALUE_BYTES,
+        prefix: str | None = None,
+        tell: Tell | None = None,
     ) -> None:
+        self._prefix = prefix  # of messages that tell a table's columns
+        self._tell = tell
         self._epoch = epoch
         self._max_value = max_value_bytes
         self._resolve = resolve
@@ -117,6 +123,10 @@ class Decoder:
                 yield messages[first:at]
                 self._describe(message, seen)
                 first = at + 1
+            elif message[0] == pgoutput.MESSAGE and self._prefix is not None:
+                yield messages[first:at]
+                self._hear(message, seen)
+                first = at + 1
         yield messages[first:]
 
     def _is_new(self, message: bytes) -> bool:
@@ -134,6 +144,25 @@ class Decoder:
             place = lsn_place(self._open.lsn, self._open.events)
             seen.append(SchemaSeen(schema, Position(self._epoch, place)))
         self._relations[relation.relid] = _Relation(message, schema, slots)
+
+    def _hear(self, message: bytes, seen: list[SchemaSeen]) -> None:
+        """Someone's message; ours tells a table's columns from here on, rows or not."""
+        said = pgoutput.parse_message(message)
+        if said.prefix != self._prefix or self._tell is None or self._open.lsn < self._floor:
+            return
+        told = ddl_messages.parse(said)
+        schema = None if told is None else self._tell(told)
+        if told is None or schema is None:
+            return
+        at = Position(self._epoch, lsn_place(self._open.lsn, self._open.events))
+        # Of several changes before one event only the last one is ever used.
+        seen[:] = [s for s in seen if (s.schema.table, s.at) != (schema.table, at)]
+        seen.append(SchemaSeen(schema, at))
+        known = self._relations.get(told.relid)
+        if known is not None:
+            # Its next description counts as new even if it reads the same: a column may have been
+            # dropped and added again.
+            self._relations[told.relid] = replace(known, raw=b"")
 
     def _run(self, messages: Sequence[bytes]) -> tuple[list[pa.RecordBatch], int]:
         if not messages:

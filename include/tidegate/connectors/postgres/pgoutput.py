@@ -19,6 +19,9 @@ TRUNCATE: Final = ord("T")
 INSERT: Final = ord("I")
 UPDATE: Final = ord("U")
 DELETE: Final = ord("D")
+MESSAGE: Final = ord("M")
+TRANSACTIONAL: Final = 1
+"""The flag of a message that belongs to a transaction."""
 
 POSTGRES_EPOCH_US: Final = 946_684_800_000_000
 """2000-01-01, from which PostgreSQL counts, in microseconds since 1970."""
@@ -42,6 +45,14 @@ class RelationMessage:
     table: TableId
     replica_identity: str  # d, f, i, n as in pg_class.relreplident
     columns: tuple[RelationColumn, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LogicalMessage:
+    """What someone wrote to the log with pg_logical_emit_message."""
+
+    prefix: str
+    content: bytes
 
 
 def commit_end(payload: bytes) -> int:
@@ -69,6 +80,12 @@ def parse_relation(payload: bytes) -> RelationMessage:
         columns.append(RelationColumn(column, type_oid, typmod, bool(flags & 1)))
     # pgoutput writes an empty schema name for pg_catalog, which is never published.
     return RelationMessage(relid, TableId(schema or "pg_catalog", name), identity, tuple(columns))
+
+
+def parse_message(payload: bytes) -> LogicalMessage:
+    prefix, at = _text(payload, 10)
+    (size,) = struct.unpack_from(">I", payload, at)
+    return LogicalMessage(prefix, payload[at + 4 : at + 4 + size])
 
 
 def parse_truncate(payload: bytes) -> tuple[int, ...]:

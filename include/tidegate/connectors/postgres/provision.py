@@ -1,8 +1,8 @@
 """Deploy and undeploy on the source: publication first, then slot; exactly ours comes away again.
 
-Whose an object is: a publication of ours says so in its comment; the slot cannot, so the lake notes
-the intention before the slot is made (``slot_is_ours``). What we did not make is used if it serves,
-and never altered or dropped.
+Whose an object is: a publication or trigger of ours says so in its comment; the slot cannot, so the
+lake notes the intention before the slot is made (``slot_is_ours``). What we did not make is used if
+it serves, and never altered or dropped.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 import psycopg
 
 from tidegate import faults
-from tidegate.connectors.postgres import discover, publication, slots
+from tidegate.connectors.postgres import ddl_messages, discover, publication, slots
 from tidegate.connectors.postgres.connection import Connection, session
 from tidegate.connectors.postgres.position import start_of
 from tidegate.connectors.postgres.settings import PostgresSettings
@@ -31,6 +31,8 @@ def plan(settings: PostgresSettings, deployment: str) -> tuple[str, ...]:
         steps = [sql for sql, _ in _publication_steps(connection, settings, deployment)]
         if slots.find(connection, settings.slot) is None:
             steps.append(f"create the logical replication slot {settings.slot}")
+        if trigger := ddl_messages.planned(connection, settings):
+            steps.append(trigger)
     return tuple(steps)
 
 
@@ -50,8 +52,11 @@ def provision(
         start, made = _ensure_slot(connection, settings, slot_is_ours)
         faults.point("deploy.after_slot")
         system = slots.system_identifier(connection)
+        trigger = ddl_messages.ensure(connection, settings, deployment)
     if made:
         actions.append(_SLOT_MADE.format(settings.slot))
+    if trigger:
+        actions.append(trigger)
     return Provisioned(
         start=start_of(system, start),
         publication=settings.publication,
@@ -66,6 +71,9 @@ def deprovision(
     """Slot first: without its publication a slot's next decoding would fail."""
     actions: list[str] = []
     with session(settings, "undeploying") as connection:
+        # First, so that the application's DDL is free of us whatever else fails (I11).
+        if trigger := ddl_messages.remove(connection, settings, deployment, dry_run=dry_run):
+            actions.append(trigger)
         slot = slots.find(connection, settings.slot)
         if slot is not None and slot_is_ours:
             if not dry_run:

@@ -1,7 +1,8 @@
 """A relation message becomes a table schema.
 
 The message names columns and types but neither attribute numbers nor nullability nor the primary
-key under REPLICA IDENTITY FULL; those come from the live catalog where it still agrees.
+key under REPLICA IDENTITY FULL; those come from the live catalog where it still agrees. Numbers
+come from the source's own message where there was one (``ddl_messages.py``).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from dataclasses import replace
 
 from tidegate.connectors.postgres import discover
 from tidegate.connectors.postgres.connection import Connection
+from tidegate.connectors.postgres.ddl_messages import Told
 from tidegate.connectors.postgres.discover import Attribute
 from tidegate.connectors.postgres.pgoutput import RelationColumn, RelationMessage
 from tidegate.connectors.postgres.type_catalog import TypeCatalog
@@ -25,13 +27,18 @@ class Relations:
     def __init__(self, connection: Connection, tables: tuple[TableId, ...]) -> None:
         self._connection = connection
         self._tables = frozenset(tables)
+        self._told: dict[int, Told] = {}
+
+    def tell(self, told: Told) -> TableSchema | None:
+        """What the source itself says of a table; None where the log may send other columns."""
+        self._told[told.relid] = told
+        return None if told.generated else self(told.message)
 
     def __call__(self, message: RelationMessage) -> TableSchema | None:
         if message.table not in self._tables:
             return None
         live = discover.relation(self._connection, message.table)
-        whole = live is None or not discover.has_column_list(self._connection, live.oid)
-        numbers = column_numbers(message, live, whole=whole)
+        numbers = self._numbers(message, live)
         names = {a.name: a for a in live.attributes} if live else {}
         places = {a.number: a for a in live.attributes} if live else {}
         types = TypeCatalog(self._connection)
@@ -43,6 +50,17 @@ class Relations:
             column = self._column(sent, own, types, keys.get(sent.name))
             columns.append(replace(column, number=number))
         return TableSchema(message.table, tuple(columns), message.relid)
+
+    def _numbers(
+        self, message: RelationMessage, live: discover.Relation | None
+    ) -> tuple[int | None, ...]:
+        told = self._told.get(message.relid)
+        if told is not None:
+            sent = [(c.name, c.type_oid, c.typmod) for c in message.columns]
+            if sent == [(c.name, c.type_oid, c.typmod) for c in told.message.columns]:
+                return tuple(told.numbers[column.name] for column in message.columns)
+        whole = live is None or not discover.has_column_list(self._connection, live.oid)
+        return column_numbers(message, live, whole=whole)
 
     def _key(self, message: RelationMessage, live: discover.Relation | None) -> tuple[str, ...]:
         """What identifies a row in this log: the identity columns, in the index's order."""

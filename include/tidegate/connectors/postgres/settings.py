@@ -56,6 +56,7 @@ class PostgresSettings(Section):
     append_only: frozenset[str] = Field(description="Tables written in append mode.")
     slot: str
     publication: str
+    ddl_messages: bool = Field(description="Whether to install the event trigger where we may.")
     batch_bytes: int = Field(description="Raw log bytes decoded at once.")
     max_value_bytes: int
     lock_timeout_seconds: float
@@ -91,6 +92,7 @@ class PostgresSettings(Section):
             append_only=frozenset(append),
             slot=pipeline.slot_name,
             publication=pipeline.publication_name,
+            ddl_messages=source.ddl_messages == "auto",
             batch_bytes=platform.capture.max_batch_bytes,
             max_value_bytes=platform.capture.max_value_bytes,
             lock_timeout_seconds=platform.sweep.lock_timeout_seconds,

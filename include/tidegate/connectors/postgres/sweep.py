@@ -33,6 +33,7 @@ from tidegate.connectors.postgres.replication import (
     identify,
 )
 from tidegate.connectors.postgres.settings import PostgresSettings
+from tidegate.connectors.postgres.table_facts import look
 from tidegate.connectors.protocol import Chunk, JdbcRead, KeyFacts, Survey
 from tidegate.connectors.selecting import Checksum, lost_flag
 from tidegate.envelope.position import Position, boundary
@@ -41,6 +42,7 @@ from tidegate.names import TableId, quote_sql
 from tidegate.schema.keyspace import Arcs, Ranges
 from tidegate.schema.row_text import has_row_text
 from tidegate.schema.table import Column, TableSchema
+from tidegate.schema.table_facts import TableFacts
 
 _TRANSACTION_TIMEOUT_SINCE: Final = 170000
 
@@ -85,6 +87,10 @@ class PostgresCut:
                 found = discover.discover(self._holder, table, self._settings.publication)
             self._schemas[table] = found
         return self._schemas[table]
+
+    def facts(self, table: TableId) -> TableFacts:
+        with self._asking("reading the catalog"):
+            return look(self._holder, (table,))[table]
 
     def count(self, table: TableId) -> int:
         with self._asking("counting rows"):

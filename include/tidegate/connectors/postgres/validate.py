@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from tidegate.connectors.postgres import discover, publication, slots
+from tidegate.connectors.postgres import ddl_messages, discover, publication, slots
 from tidegate.connectors.postgres.connection import Connection, session
 from tidegate.connectors.postgres.settings import MAX_VERSION, MIN_VERSION, PostgresSettings
 from tidegate.connectors.postgres.table_checks import check_table
@@ -45,6 +45,7 @@ def validate(settings: PostgresSettings) -> ValidationReport:
             problems += _slot(connection, settings)
             problems += _tables(connection, settings)
             problems += _publication(connection, settings)
+            problems += _columns_told(connection, settings)
     return ValidationReport(tuple(problems))
 
 
@@ -181,6 +182,21 @@ def _sends_all(found: publication.Publication, tables: tuple[TableId, ...]) -> I
             )
             fix = f"ALTER PUBLICATION {quote_sql(found.name)} SET TABLE … -- without column lists"
             yield _error("publication_columns", message, fix, str(table))
+
+
+def _columns_told(connection: Connection, settings: PostgresSettings) -> Iterator[Problem]:
+    """How renames are told from a drop and an add."""
+    if ddl_messages.installed(connection, settings):
+        message = "the event trigger notes in the log what ALTER TABLE does: renames are certain"
+    elif ddl_messages.planned(connection, settings):
+        message = "deploy installs an event trigger that notes what ALTER TABLE does to columns"
+    else:
+        why = "this user may not install" if settings.ddl_messages else "ddl_messages: off leaves"
+        message = (
+            f"{why} the event trigger: renames are read from the live catalog, and held where it"
+            " is ambiguous"
+        )
+    yield Problem("postgres.ddl_messages", Severity.INFO, message)
 
 
 def _may_publish(

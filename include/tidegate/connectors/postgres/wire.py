@@ -14,7 +14,12 @@ from typing import Final
 from psycopg import pq
 
 from tidegate.connectors.postgres.connection import Connection
-from tidegate.connectors.postgres.pgoutput import COMMIT, POSTGRES_EPOCH_US
+from tidegate.connectors.postgres.pgoutput import (
+    COMMIT,
+    MESSAGE,
+    POSTGRES_EPOCH_US,
+    TRANSACTIONAL,
+)
 from tidegate.envelope.position import format_lsn
 from tidegate.errors import RetriableError
 from tidegate.names import quote_sql
@@ -34,12 +39,14 @@ class Wire:
         self.sent_pointer = 0  # the server has decoded everything before this LSN
         self.answers = 0  # keepalives received so far
 
-    def start(self, slot: str, publication: str, lsn: int) -> None:
+    def start(self, slot: str, publication: str, lsn: int, *, messages: bool = False) -> None:
+        """``messages``: those of ``pg_logical_emit_message`` as well."""
         names = publication.replace("'", "''")
         publications = quote_sql(names) if "," in publication else names
         command = (
             f"START_REPLICATION SLOT {quote_sql(slot)} LOGICAL {format_lsn(lsn)}"
-            f" (proto_version '1', publication_names '{publications}')"
+            f" (proto_version '1', publication_names '{publications}'"
+            + (", messages 'true')" if messages else ")")
         )
         result = self._libpq.exec_(command.encode())
         if result.status != pq.ExecStatus.COPY_BOTH:
@@ -61,9 +68,12 @@ class Wire:
                 if data[0] != _DATA:
                     self._keepalive(data)
                     continue
+                kind = data[_HEADER]
+                if kind == MESSAGE and not data[_HEADER + 1] & TRANSACTIONAL:
+                    continue  # between transactions, and none of ours
                 append(bytes(data[_HEADER:]))
                 taken += size
-                if data[_HEADER] == COMMIT:
+                if kind == COMMIT:
                     break
             elif size < 0:
                 raise self._failed(self._ending())

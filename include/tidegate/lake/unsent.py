@@ -1,0 +1,130 @@
+"""Changes that send no rows, found by comparing looks at the source's catalog.
+
+What older rows have in a new column is computed where the source says it. All else is told in
+words: only a sweep brings it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from tidegate.config.schema_changes import SchemaChanges
+from tidegate.envelope.position import Position
+from tidegate.lake.facts_ledger import FactsEntry, in_force
+from tidegate.schema.table import Column
+from tidegate.schema.table_facts import TableFacts
+
+
+@dataclass(frozen=True, slots=True)
+class Initial:
+    """What rows older than a column have in it; ``text`` is None where nobody can tell."""
+
+    text: str | None
+
+
+def initial(entries: Sequence[FactsEntry], relation: int | None, column: Column) -> Initial | None:
+    """Of a column that was added; None: older rows have null."""
+    before: TableFacts | None = None
+    for facts in _of(entries, relation):
+        number = _number(facts, column)
+        if number is None:
+            before = facts
+            continue
+        texts = {leaf.missing[number] for leaf in facts.leaves.values() if number in leaf.missing}
+        if len(texts) > 1 or (before is not None and _rewritten(before, facts, unless=number)):
+            return Initial(None)
+        return Initial(texts.pop()) if texts else None
+    return None
+
+
+def rewritten(
+    entries: Sequence[FactsEntry], relation: int | None, old: Column, new: Column
+) -> bool:
+    """Whether the change of a column's declaration made the source write its rows anew."""
+    for before, after in pairwise(_of(entries, relation)):
+        number = _number(after, new)
+        if number is None or before.types.get(number) != old.source_type:
+            continue
+        if after.types[number] == new.source_type and _rewritten(before, after):
+            return True
+    return False
+
+
+def unsent(
+    entries: Sequence[FactsEntry],
+    after: Position,
+    until: Position,
+    policy: SchemaChanges,
+    settled: frozenset[int | None] = frozenset(),
+) -> list[str]:
+    """What changed in (after, until] without a row event, in words.
+
+    ``settled``: tables made anew that someone approved.
+    """
+    known = in_force(entries, after)
+    later = [
+        e
+        for e in entries
+        if e.at.epoch == after.epoch and e.at.place > after.place and e.since.place < until.place
+    ]
+    found: dict[str, None] = {}
+    for old, new in pairwise([known, *later] if known else later):
+        found |= dict.fromkeys(told(old.facts, new.facts, policy, settled))
+    return list(found)
+
+
+def told(
+    old: TableFacts,
+    new: TableFacts,
+    policy: SchemaChanges,
+    settled: frozenset[int | None] = frozenset(),
+) -> Iterator[str]:
+    """What became different from one look to the next that no row told."""
+    if old.relation is None or new.relation is None:
+        return
+    if old.relation != new.relation:
+        if policy.recreate == "hold" and new.relation not in settled:
+            yield "the table was dropped and made anew: rows of the old one are still in the lake"
+        return
+    if policy.enum_rename == "hold":
+        for number, label in old.labels.items():
+            if new.labels.get(number, label) != label:
+                yield (
+                    f"the enum value {label} is called {new.labels[number]} now: rows that do not"
+                    " change keep the old word"
+                )
+    if policy.partitions == "hold" and old.partitioned:
+        yield from _partitions(old, new)
+
+
+def _partitions(old: TableFacts, new: TableFacts) -> Iterator[str]:
+    for number, leaf in old.leaves.items():
+        if number not in new.leaves:
+            yield f"partition {leaf.name} is gone (detached or dropped): its rows are in the lake"
+    for number, leaf in new.leaves.items():
+        if number not in old.leaves and not leaf.made_empty:
+            yield f"partition {leaf.name} was attached: rows it had before were never sent"
+
+
+def _of(entries: Sequence[FactsEntry], relation: int | None) -> list[TableFacts]:
+    return [e.facts for e in entries if relation is not None and e.facts.relation == relation]
+
+
+def _number(facts: TableFacts, column: Column) -> str | None:
+    """The column's number in ``facts``, if it is there."""
+    if column.number is None:
+        return facts.number_of(column.name)
+    return str(column.number) if str(column.number) in facts.columns else None
+
+
+def _rewritten(old: TableFacts, new: TableFacts, unless: str | None = None) -> bool:
+    """Whether rows that were there before lie in other files now; not where the catalog has what
+    old rows have in column ``unless``."""
+    return any(
+        number in new.leaves
+        and leaf.file != new.leaves[number].file
+        and unless not in new.leaves[number].missing
+        for number, leaf in old.leaves.items()
+    )

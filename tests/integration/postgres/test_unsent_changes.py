@@ -1,0 +1,359 @@
+"""Changes that send no rows: computed where the source tells, held until a sweep otherwise."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.support.stack import Stack
+from tidegate import faults
+from tidegate.control import schemas as control
+from tidegate.control.schema_approval import Answer, approve
+from tidegate.jobs.apply import run_apply
+from tidegate.jobs.apply_result import TableResult
+from tidegate.jobs.capture import run_capture
+from tidegate.jobs.check_schema import run_check_schema
+from tidegate.lake import positions
+from tidegate.lake.schema_hold import NEEDS_SWEEP
+
+pytestmark = [pytest.mark.postgres, pytest.mark.spark]
+
+
+def flow(stack: Stack) -> dict[str, TableResult]:
+    """Capture and apply once."""
+    run_capture(stack.pipeline, stack.platform)
+    result = run_apply(stack.spark, stack.pipeline, stack.platform, run="flow")
+    return {table.table.removeprefix("public."): table for table in result.tables}
+
+
+def states(results: dict[str, TableResult]) -> dict[str, str]:
+    return {name: result.status.value for name, result in results.items()}
+
+
+def look(stack: Stack) -> dict[str, str]:
+    found = run_check_schema(stack.pipeline, stack.platform, run="look")
+    return {check.table.removeprefix("public."): check.status for check in found.tables}
+
+
+def source(stack: Stack, table: str, *columns: str) -> list[tuple[Any, ...]]:
+    rows = stack.db.rows(f"SELECT {', '.join(columns)} FROM {table}")
+    return sorted(rows, key=repr)
+
+
+def same(stack: Stack, table: str, *columns: str) -> None:
+    assert stack.lake(f"public.{table}", *columns) == source(stack, table, *columns)
+
+
+def test_rows_older_than_a_column_get_its_default_in_every_mode(
+    stack: Callable[..., Stack], fault: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    modes = {
+        "plain": {},
+        "soft": {"soft_delete": True},
+        "versions": {"write_mode": "history"},
+        "events": {"write_mode": "append"},
+        "parted": {},
+        "quiet": {},
+        "ignored": {"schema_changes": {"add": "ignore"}},
+        "cleared": {},
+    }
+    made = stack(
+        *(f"public.{name}" for name in modes),
+        deployed=False,
+        lake={"tables": {f"public.{name}": options for name, options in modes.items()}},
+    )
+    db = made.db
+    for name in modes:
+        by = " PARTITION BY RANGE (id)" if name == "parted" else ""
+        db.sql(f"CREATE TABLE {name} (id int PRIMARY KEY, v text){by}")
+        if by:
+            db.sql("CREATE TABLE parted_1 PARTITION OF parted FOR VALUES FROM (0) TO (4)")
+            db.sql("CREATE TABLE parted_2 PARTITION OF parted FOR VALUES FROM (4) TO (99)")
+        db.sql(f"INSERT INTO {name} SELECT g, 'row ' || g FROM generate_series(1, 6) g")
+    made.deploy()
+    made.sweep()
+    for name in modes:
+        db.sql(
+            f"BEGIN; DELETE FROM {name} WHERE id = 6; INSERT INTO {name} VALUES (7, 'before');"
+            f" UPDATE {name} SET v = 'before' WHERE id = 5;"
+            f" ALTER TABLE {name} ADD w numeric(6,2) DEFAULT 7.5, ADD x text DEFAULT 'it''s, so',"
+            " ADD y timestamptz DEFAULT now(), ADD z int;"
+            f" INSERT INTO {name} VALUES (8, 'after', 1, NULL, NULL, 8);"
+            f" INSERT INTO {name} (id) VALUES (9);"
+            f" UPDATE {name} SET w = NULL, v = 'nulled' WHERE id = 1;"
+            f" UPDATE {name} SET v = 'kept' WHERE id = 2; COMMIT"
+            if name != "quiet"
+            else f"ALTER TABLE {name} ADD w int DEFAULT 5"
+        )
+    db.sql(
+        "BEGIN; TRUNCATE cleared; INSERT INTO cleared VALUES (1, 'new');"
+        " ALTER TABLE cleared ADD t int DEFAULT 3; UPDATE cleared SET t = 4 WHERE id = 1; COMMIT"
+    )
+    fault("apply.after_fill")  # killed on the branch: nothing of it is seen
+    with pytest.raises(faults.Fault):
+        flow(made)
+    monkeypatch.delenv("TIDEGATE_FAULT")
+    assert not set(states(flow(made)).values()) - {"applied", "unchanged"}
+
+    columns = ("id", "v", "w", "x", "y", "z")
+    for name in ("plain", "parted"):
+        same(made, name, *columns)
+    same(made, "cleared", *columns, "t")
+    assert made.lake("public.ignored") == source(made, "ignored", "id", "v")
+    alive = made.lake("public.soft", *columns, where="_cdc_deleted = false")
+    assert alive == source(made, "soft", *columns)
+    current = made.lake("public.versions", *columns, where="_cdc_current = true")
+    assert current == source(made, "versions", *columns)
+    default = current[-1][2:5]
+    ((_, op, *closed),) = made.lake(
+        "public.versions", "v", "id", "w", "x", "y", where="id = 2 and _cdc_current = false"
+    )
+    assert tuple(closed) == default and op == 2
+    images = made.lake("public.events", *columns, "_cdc_op")
+    (default,) = {row[2:5] for row in source(made, "events", *columns) if row[0] == 3}
+    assert {row[2:5] for row in images if row[6] == "r"} == {default}
+    assert [row[:5] for row in images if row[6] == "d"] == [(6, None, None, None, None)]
+    assert [row[2:6] for row in images if row[0] == 8] == [(1, None, None, 8)]
+
+    # Between runs; the default of then, though it is another one by now, and a rewrite since.
+    db.sql("ALTER TABLE quiet ALTER w SET DEFAULT 6")
+    assert states(flow(made))["quiet"] == "unchanged"
+    db.sql("VACUUM FULL quiet", "INSERT INTO quiet (id) VALUES (10)")
+    before = positions.applied(made.table("public.quiet"))
+    assert states(flow(made))["quiet"] == "applied"
+    same(made, "quiet", "id", "v", "w")
+    assert positions.applied(made.table("public.quiet")) > before
+    assert set(look(made).values()) <= {"ok", "follows"}
+
+
+def test_what_cannot_be_computed_is_held_until_a_sweep_brings_it(
+    stack: Callable[..., Stack],
+) -> None:
+    tables = (
+        "volatile", "counted", "restated", "labelled", "detached", "dropped", "attached",
+        "routine", "anew", "kept", "accepted", "fine",
+    )  # fmt: skip
+    ignore = {"schema_changes": {"partitions": "ignore", "enum_rename": "ignore"}}
+    made = stack(
+        *(f"public.{name}" for name in tables),
+        deployed=False,
+        lake={"tables": {"public.kept": ignore}},
+    )
+    db = made.db
+    db.sql("CREATE TYPE mood AS ENUM ('good', 'bad')")
+    parted = ("detached", "dropped", "attached", "routine", "kept")
+    for name in tables:
+        kind = {"labelled": "mood", "kept": "mood", "restated": "char(4)"}.get(name, "text")
+        by = " PARTITION BY RANGE (id)" if name in parted else ""
+        db.sql(f"CREATE TABLE {name} (id int PRIMARY KEY, v {kind}){by}")
+        if by:
+            db.sql(f"CREATE TABLE {name}_1 PARTITION OF {name} FOR VALUES FROM (0) TO (10)")
+            db.sql(f"CREATE TABLE {name}_2 PARTITION OF {name} FOR VALUES FROM (10) TO (20)")
+            db.sql(f"INSERT INTO {name} VALUES (11, 'bad')")
+        db.sql(f"INSERT INTO {name} VALUES (1, 'bad')")
+    made.deploy()
+    made.sweep()
+    db.sql(
+        "ALTER TABLE volatile ADD w uuid DEFAULT gen_random_uuid()",
+        "INSERT INTO volatile VALUES (2, 'b')",
+        "ALTER TABLE accepted ADD w uuid DEFAULT gen_random_uuid()",
+        "INSERT INTO accepted VALUES (2, 'b')",
+        "ALTER TABLE counted ADD w int GENERATED BY DEFAULT AS IDENTITY",
+        "INSERT INTO counted VALUES (2, 'b')",
+        "ALTER TABLE restated ALTER v TYPE varchar(9) USING upper(v) || '!'",
+        "INSERT INTO restated VALUES (2, 'b')",
+        "ALTER TYPE mood RENAME VALUE 'bad' TO 'sad'",  # no row of these tables follows
+        "ALTER TABLE detached DETACH PARTITION detached_2",
+        "DROP TABLE dropped_2",
+        "CREATE TABLE attached_3 (id int PRIMARY KEY, v text)",
+        "INSERT INTO attached_3 VALUES (21, 'there')",
+        "ALTER TABLE attached ATTACH PARTITION attached_3 FOR VALUES FROM (20) TO (30)",
+        "CREATE TABLE routine_3 PARTITION OF routine FOR VALUES FROM (20) TO (30)",
+        "INSERT INTO routine VALUES (21, 'sent')",
+        "ALTER TABLE kept DETACH PARTITION kept_2",
+        "INSERT INTO kept VALUES (2, 'good')",
+        "DROP TABLE anew",
+        "CREATE TABLE anew (id int PRIMARY KEY, v text)",
+        "INSERT INTO fine VALUES (2, 'b')",
+    )
+    made.deploy()  # the new table has to be published again
+    flows = {"routine": "applied", "kept": "applied", "fine": "applied"}
+    result = flow(made)
+    assert states(result) == dict.fromkeys(tables, "held") | flows
+    for name, words in {
+        "volatile": "w was added and the table rewritten",
+        "counted": "w was added and the table rewritten",
+        "restated": "rows were rewritten",
+        "labelled": "mood.bad is called mood.sad",
+        "detached": "public.detached_2 is gone",
+        "dropped": "public.dropped_2 is gone",
+        "attached": "public.attached_3 was attached",
+        "anew": "made anew",
+    }.items():
+        assert words in (made.state(f"public.{name}").reason or ""), name
+    error = result["labelled"].error
+    assert error is not None and error.code == NEEDS_SWEEP and "public.labelled" in error.hint
+    same(made, "routine", "id", "v")
+    assert made.lake("public.kept") == [(1, "bad"), (11, "bad"), (2, "good")]
+    seen = look(made)
+    assert {name for name, status in seen.items() if status in ("ok", "follows")} == set(flows)
+    assert {seen[name] for name in ("labelled", "detached", "attached")} == {"needs_sweep"}
+
+    approved = approve(made.pipeline, made.platform, "accepted", Answer(), actor="a person")
+    assert approved.opened == ("public.accepted",) and not approved.sweep
+    held = [f"public.{name}" for name in tables if name not in (*flows, "accepted")]
+    assert not made.sweep(*held).failed
+    db.sql(*(f"INSERT INTO {name} (id, v) VALUES (3, 'good')" for name in tables))
+    assert set(states(flow(made)).values()) == {"applied"}
+    for name in set(tables) - {"kept", "accepted", "volatile", "counted"}:
+        same(made, name, "id", "v")
+    same(made, "counted", "id", "v", "w")
+    assert made.lake("public.accepted", "id", "w")[0] == (1, None)
+    assert set(look(made).values()) == {"ok"}
+
+
+def test_a_new_key_is_approved_and_the_sweep_writes_every_row_under_it(
+    stack: Callable[..., Stack],
+) -> None:
+    made = stack("public.swapped", "public.shrunk", "public.fine", deployed=False)
+    made.pipeline = made.pipeline.model_copy(update={"stop_on_incompatible_schema": True})
+    db = made.db
+    db.sql(
+        "CREATE TABLE swapped (id int PRIMARY KEY, code text)",
+        "CREATE TABLE shrunk (a int, b int, v text, PRIMARY KEY (a, b))",
+        "CREATE TABLE fine (id int PRIMARY KEY)",
+        "INSERT INTO swapped SELECT g, 'c' || g FROM generate_series(1, 3) g",
+        "INSERT INTO shrunk SELECT g, g, 'r' || g FROM generate_series(1, 3) g",
+    )
+    made.deploy()
+    made.sweep()
+    db.sql(
+        "ALTER TABLE swapped DROP CONSTRAINT swapped_pkey, ALTER id DROP NOT NULL,"
+        " ADD PRIMARY KEY (code)",
+        "UPDATE swapped SET id = NULL WHERE code = 'c1'",
+        "ALTER TABLE shrunk DROP CONSTRAINT shrunk_pkey, ADD PRIMARY KEY (a)",
+        "UPDATE shrunk SET v = 'new' WHERE a = 1",
+    )
+    assert states(flow(made))["swapped"] == "held"
+    waiting = {entry.table: entry for entry in control.held(made.pipeline, made.platform)}
+    assert waiting["public.swapped"].approvable and waiting["public.swapped"].sweep
+    for name in ("swapped", "shrunk"):
+        done = approve(made.pipeline, made.platform, name, Answer(), actor="a person")
+        assert done.sweep and f"public.{name}" not in done.opened
+        assert "approved" in (made.state(f"public.{name}").reason or "")
+    assert made.state("public.fine").state == "open"  # it waited with the others only
+
+    # Opened by hand, without the sweep: the lake's rows cannot be told apart by the new key.
+    made.gate.open(["public.swapped"], "in a hurry", "a person")
+    assert states(flow(made))["swapped"] == "held"
+    assert not made.sweep("public.swapped", "public.shrunk").failed
+    assert made.table("public.swapped").schema().identifier_field_names() == set()
+    assert made.table("public.shrunk").schema().identifier_field_names() == {"a"}
+    db.sql(
+        "UPDATE swapped SET id = 20 WHERE code = 'c2'",
+        "DELETE FROM swapped WHERE code = 'c3'",
+        "INSERT INTO swapped VALUES (20, 'c4')",
+        "INSERT INTO shrunk VALUES (4, 1, 'r4')",
+    )
+    assert states(flow(made)) == {"swapped": "applied", "shrunk": "applied", "fine": "unchanged"}
+    same(made, "swapped", "id", "code")
+    same(made, "shrunk", "a", "b", "v")
+    # The lake names no key of its own any more; another change is noticed all the same.
+    db.sql(
+        "UPDATE swapped SET id = 1 WHERE id IS NULL",
+        "UPDATE swapped SET id = 40 WHERE code = 'c4'",
+        "ALTER TABLE swapped DROP CONSTRAINT swapped_pkey, ADD PRIMARY KEY (id)",
+        "DELETE FROM swapped WHERE id = 1",
+    )
+    assert states(flow(made))["swapped"] == "held"
+    assert approve(made.pipeline, made.platform, "swapped", Answer(), actor="a person").sweep
+    made.swept("public.swapped")
+    same(made, "swapped", "id", "code")
+
+
+def test_tables_that_change_while_they_are_swept(
+    stack: Callable[..., Stack], fault: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = ("added", "renamed", "widened", "dropped", "retyped", "labelled", "attached", "fine")
+    made = stack(*(f"public.{name}" for name in tables), deployed=False)
+    db = made.db
+    db.sql("CREATE TYPE mood AS ENUM ('good', 'bad')")
+    for name in tables:
+        kind = "mood" if name == "labelled" else "int" if name == "widened" else "text"
+        value = "'bad'" if name == "labelled" else "g" if name == "widened" else "'row ' || g"
+        by = " PARTITION BY RANGE (id)" if name == "attached" else ""
+        db.sql(f"CREATE TABLE {name} (id int PRIMARY KEY, v {kind}, u int){by}")
+        if by:
+            db.sql(f"CREATE TABLE {name}_1 PARTITION OF {name} FOR VALUES FROM (0) TO (5000)")
+        db.sql(f"INSERT INTO {name} SELECT g, {value}, g FROM generate_series(1, 2500) g")
+    db.sql("CREATE TABLE attached_2 (id int PRIMARY KEY, v text, u int)")
+    db.sql("INSERT INTO attached_2 VALUES (6000, 'there', 1)")
+    made.deploy()
+    made.sweep()
+
+    # While the cut is held. What locks a table waits for the cut, and reads of the sweep wait
+    # behind it until their limit ends the sweep of that table: the application comes first (I11).
+    # What takes no such lock happens at once, after the cut.
+    waiting: list[threading.Thread] = []
+
+    def begin(step: str, *_: Any, **__: Any) -> None:
+        if waiting or step.startswith("gate"):
+            return
+        db.sql("ALTER TYPE mood RENAME VALUE 'bad' TO 'sad'")
+        db.sql("ALTER TABLE attached ATTACH PARTITION attached_2 FOR VALUES FROM (5000) TO (9000)")
+        for ddl in (
+            "ALTER TABLE added ADD w int DEFAULT 7",
+            "ALTER TABLE renamed RENAME v TO w",
+            "ALTER TABLE widened ALTER v TYPE bigint",
+            "ALTER TABLE dropped DROP COLUMN u",
+            "ALTER TABLE retyped ALTER u TYPE text",
+        ):
+            waiting.append(threading.Thread(target=db.sql, args=(ddl,)))
+        for thread in waiting:
+            thread.start()
+
+    made.sweep(progress=begin)
+    for thread in waiting:
+        thread.join(60)
+        assert not thread.is_alive()
+    unswept = [name for name in tables if made.state(f"public.{name}").state == "sweeping"]
+    assert "retyped" in unswept
+    again = made.sweep(*(f"public.{name}" for name in unswept))
+    assert [table.table for table in again.tables if table.error] == ["public.retyped"]
+    db.sql(
+        *(f"INSERT INTO {name} (id) VALUES (3000)" for name in tables),
+        "UPDATE added SET w = NULL WHERE id = 1",
+    )
+    result = states(flow(made))
+    held = {"retyped", "labelled", "attached"}
+    assert {name for name, status in result.items() if status == "held"} == held
+    same(made, "added", "id", "v", "u", "w")
+    same(made, "renamed", "id", "w", "u")
+    same(made, "widened", "id", "v", "u")
+    assert len(made.lake("public.dropped", "id", "u")) == 2501
+    approve(made.pipeline, made.platform, "retyped", Answer(), actor="a person")
+    assert not made.sweep(*(f"public.{name}" for name in held)).failed
+    for name in held:
+        same(made, name, "id", "v", "u")
+
+    # Between a sweep that died and the one that goes on from its branch.
+    fault("sweep.after_chunk")
+    with pytest.raises(faults.Fault):
+        made.sweep(run="dies")
+    monkeypatch.delenv("TIDEGATE_FAULT")
+    db.sql(
+        "ALTER TYPE mood RENAME VALUE 'sad' TO 'low'",
+        "ALTER TABLE added ADD x text DEFAULT 'new'",
+        "ALTER TABLE attached DETACH PARTITION attached_2",
+        "ALTER TABLE fine ADD x int DEFAULT 1",
+    )
+    assert not made.sweep(run="goes_on").failed
+    same(made, "added", "id", "v", "u", "w", "x")
+    same(made, "labelled", "id", "v", "u")
+    same(made, "attached", "id", "v", "u")
+    db.sql(*(f"UPDATE {name} SET id = 4000 WHERE id = 3000" for name in tables))
+    assert set(states(flow(made)).values()) == {"applied"}
+    same(made, "fine", "id", "v", "u", "x")

@@ -1,0 +1,135 @@
+"""Changes that send no rows, found by comparing two looks at the catalog."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tidegate.config.schema_changes import SchemaChanges
+from tidegate.envelope.position import boundary
+from tidegate.lake.facts_ledger import FactsEntry
+from tidegate.lake.unsent import Initial, initial, rewritten, told, unsent
+from tidegate.schema.table import Column
+from tidegate.schema.table_facts import Leaf, TableFacts
+from tidegate.schema.types import STRING, TextRule
+
+HOLD = SchemaChanges()
+LEAF = Leaf("public.t", "100")
+PLAIN = TableFacts(7, columns={"1": "id"}, types={"1": "integer"}, leaves={"7": LEAF})
+W = Column("w", "text", STRING, TextRule.PLAIN, number=2)
+PARTED = replace(
+    PLAIN,
+    labels={"1": "mood.good", "2": "mood.bad"},
+    partitioned=True,
+    leaves={"8": Leaf("public.p8", "8"), "9": Leaf("public.p9", "9")},
+)
+
+
+def at(place: int, facts: TableFacts, since: int | None = None) -> FactsEntry:
+    return FactsEntry(boundary("e", place if since is None else since), boundary("e", place), facts)
+
+
+def wider(**leaf: Any) -> TableFacts:
+    """PLAIN with a second column."""
+    return replace(
+        PLAIN,
+        columns={"1": "id", "2": "w"},
+        types={"1": "integer", "2": "text"},
+        leaves={"7": replace(LEAF, **leaf)},
+    )
+
+
+@pytest.mark.parametrize(
+    ("looks", "found"),
+    [
+        ([PLAIN, wider()], None),
+        ([PLAIN, wider(missing={"2": "x"})], Initial("x")),
+        ([PLAIN, wider(missing={"2": "x"}), wider(file="200")], Initial("x")),  # vacuumed later
+        ([PLAIN, wider(file="200", missing={"2": "x"})], Initial("x")),
+        ([PLAIN, wider(file="200")], Initial(None)),  # a volatile default, or VACUUM FULL
+        ([PLAIN, wider(missing={"2": None})], Initial(None)),
+        ([wider(missing={"2": "x"})], Initial("x")),
+        ([wider(file="200")], None),  # nothing is known of the time before
+        ([replace(PLAIN, relation=6), wider(file="200")], None),  # another table
+        ([], None),
+    ],
+)
+def test_what_older_rows_have_in_a_new_column(
+    looks: list[TableFacts], found: Initial | None
+) -> None:
+    entries = [at(place, facts) for place, facts in enumerate(looks)]
+    assert initial(entries, 7, W) == found
+    assert initial(entries, 7, replace(W, number=None)) == found  # by name
+    assert initial(entries, None, W) is None
+
+
+def test_partitions_that_disagree_about_a_default_are_not_believed() -> None:
+    columns = {"1": "id", "2": "w"}
+    leaves = {n: replace(leaf, missing={"2": n}) for n, leaf in PARTED.leaves.items()}
+    entries = [at(1, PARTED), at(2, replace(PARTED, columns=columns, leaves=leaves))]
+    assert initial(entries, 7, W) == Initial(None)
+
+
+def test_a_restated_type_is_a_rewrite_only_where_files_changed() -> None:
+    old = replace(W, source_type="text")
+    new = replace(W, source_type="character varying(5)")
+    after = replace(wider(), types={"1": "integer", "2": new.source_type})
+    moved = replace(after, leaves={"7": replace(LEAF, file="200")})
+    assert not rewritten([at(1, wider()), at(2, after)], 7, old, new)
+    assert rewritten([at(1, wider()), at(2, moved)], 7, old, new)
+    assert not rewritten([at(1, wider()), at(2, after), at(3, moved)], 7, old, new)
+
+
+@pytest.mark.parametrize(
+    ("now", "words"),
+    [
+        (PARTED, []),
+        (replace(PARTED, relation=None), []),
+        (replace(PARTED, relation=9), ["made anew"]),
+        (
+            replace(PARTED, labels={"1": "mood.good", "2": "mood.sad", "3": "mood.new"}),
+            ["mood.sad"],
+        ),
+        (replace(PARTED, leaves={"8": PARTED.leaves["8"]}), ["public.p9 is gone"]),
+        (replace(PARTED, leaves={**PARTED.leaves, "10": Leaf("public.p10", "10")}), []),
+        (
+            replace(PARTED, leaves={**PARTED.leaves, "10": Leaf("public.p10", "10", False)}),
+            ["public.p10 was attached"],
+        ),
+    ],
+)
+def test_every_trace_is_named_unless_the_policy_ignores_it(
+    now: TableFacts, words: list[str]
+) -> None:
+    found = list(told(PARTED, now, HOLD))
+    assert len(found) == len(words)
+    assert all(word in line for word, line in zip(words, found, strict=True))
+    quiet = SchemaChanges(partitions="ignore", enum_rename="ignore", recreate="ignore")
+    assert not list(told(PARTED, now, quiet))
+
+
+def test_a_range_tells_what_lies_in_it() -> None:
+    renamed = replace(PARTED, labels={"1": "mood.good", "2": "mood.sad"})
+    entries = [at(10, PARTED), at(30, renamed, since=20)]
+
+    def between(after: int, until: int) -> int:
+        return len(unsent(entries, boundary("e", after), boundary("e", until), HOLD))
+
+    assert between(10, 20) == 0
+    assert between(10, 21) == 1  # somewhere in (20, 30]: nobody knows where
+    assert between(10, 40) == 1
+    assert between(25, 30) == 1
+    assert between(30, 40) == 0  # a sweep at or after it has read the rows
+    assert not unsent(entries, boundary("other", 10), boundary("other", 40), HOLD)
+    assert not unsent(entries[1:], boundary("e", 10), boundary("e", 40), HOLD)  # the first look
+    anew = [at(10, PARTED), at(30, replace(PARTED, relation=9))]
+    span = boundary("e", 10), boundary("e", 40)
+    assert unsent(anew, *span, HOLD) and not unsent(anew, *span, HOLD, frozenset({9}))
+
+
+def test_facts_are_stored_and_read_again() -> None:
+    facts = wider(missing={"2": "x"})
+    assert TableFacts.from_dict(facts.to_dict()) == facts
+    assert "missing" not in repr(facts)  # a default is a constant of someone's (I9)
