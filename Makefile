@@ -75,13 +75,17 @@ bench: setup ## Measure, write benchmarks/results/*.json and the table in docs/r
 docs: setup ## Generate the reference pages from the code
 	@$(ENV) && $(PY) docs/generate.py
 
+.PHONY: site
+site: setup ## Build the documentation's site into site/ (warnings are errors)
+	@NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict --quiet && echo "site/index.html"
+
 .PHONY: lock
 lock: ## Compile requirements*.lock (ARGS=--upgrade to move versions)
 	@scripts/lock.sh $(ARGS)
 
 .PHONY: clean
 clean: down ## Remove .venv, local state and caches (source files stay)
-	@rm -rf .venv .tidegate .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist
+	@rm -rf site .venv .tidegate .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 	@find include -name '*.egg-info' -type d -prune -exec rm -rf {} +
 
