@@ -5,7 +5,7 @@ import { API, token } from "./api.js";
 
 const FIRST_WAIT = 500;
 const LONGEST_WAIT = 15000;
-const SILENCE = 45000; // longer than the server's own pulse: nothing heard means nothing is known
+const SILENCE = 75000; // over two of the server's pulses: nothing heard means nothing is known
 
 // state: connecting | live | stale; at: when something was last heard
 export const live = signal({ state: "connecting", at: null, pipelines: new Map() });
@@ -39,12 +39,17 @@ export function connect() {
   };
 }
 
+// {type: snapshot | change | pulse, pipelines: {name: {status} | {problem} | null}}; null: gone
 function heard(message) {
   const pipelines = new Map(message.type === "snapshot" ? [] : live.value.pipelines);
-  for (const status of message.connectors || []) pipelines.set(status.name, status);
-  for (const name of message.gone || []) pipelines.delete(name);
+  for (const [name, state] of Object.entries(message.pipelines || {})) {
+    if (state) pipelines.set(name, state);
+    else pipelines.delete(name);
+  }
   live.value = { state: "live", at: new Date().toISOString(), pipelines };
 }
+
+export const liveStatus = (name) => live.value.pipelines.get(name)?.status;
 
 // A page that comes back (laptop lid, tab) should not wait for the next try.
 document.addEventListener("visibilitychange", () => {

@@ -17,15 +17,15 @@ export function Overview() {
   };
   if (problem && !data) return html`<h1>Pipelines</h1><${Trouble} problem=${problem} retry=${retry} />`;
   if (!data) return html`<h1>Pipelines</h1><${Loading} />`;
-  const names = data.items.map((item) => item.name);
+  const known = live.value.at ? [...live.value.pipelines.keys()] : data.items.map((item) => item.name);
+  const names = known.toSorted();
   return html`<div class="head"><h1>Pipelines</h1><span class="muted">${plural(names.length, "pipeline")}</span></div>
     ${problem && html`<${Trouble} problem=${problem} retry=${retry} />`}
     ${names.length === 0 ? html`<${None} />` : names.map((name) => html`<${Summary} key=${name} name=${name} />`)}`;
 }
 
 function Summary({ name }) {
-  const status = live.value.pipelines.get(name);
-  const broken = status?.problem;
+  const { status, problem: broken } = live.value.pipelines.get(name) || {};
   return html`<section class="panel" aria-label=${`Pipeline ${name}`}>
     <div class="head"><h2><a href=${pipelineLink(name)}>${name}</a></h2>
       ${status && !broken && html`<span class="muted">${words(status)}</span>`}</div>

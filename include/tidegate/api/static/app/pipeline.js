@@ -5,7 +5,7 @@ import { holdGate, openGate, sweep, verify, maintain } from "./actions.js";
 import { pipelinePath } from "./api.js";
 import { act } from "./dialog.js";
 import { Flow } from "./flow.js";
-import { connect, live } from "./live.js";
+import { connect, liveStatus } from "./live.js";
 import { useLoad } from "./load.js";
 import { tableLink } from "./routes.js";
 import { Loading, Trouble } from "./states.js";
@@ -13,8 +13,8 @@ import { Tables } from "./tables.js";
 
 export function PipelineView({ name }) {
   const [version, setVersion] = useState(0);
-  const first = useLoad(`${pipelinePath(name)}/status`, version);
-  const status = live.value.pipelines.get(name) || first.data;
+  const first = useLoad(`${pipelinePath(name)}/status?source=true`, version);
+  const status = liveStatus(name) || first.data;
   const retry = () => {
     setVersion(version + 1);
     connect();
@@ -32,6 +32,7 @@ export function PipelineView({ name }) {
     </div></div>
     ${!status.deployed && html`<p class="notice">This pipeline is not deployed: nothing is captured. <code>tidegate deploy</code> makes its publication and slot.</p>`}
     ${first.data?.source?.problem && html`<p class="notice bad-notice">The source cannot be looked at: ${first.data.source.problem}</p>`}
+    ${first.problem && html`<p class="notice bad-notice">The source cannot be asked: ${first.problem.message}. ${first.problem.hint}</p>`}
     <${Guard} guard=${first.data?.guard} />
     <${Flow} status=${source} tables=${status.tables} link=${(table) => tableLink(name, table)} />
     <section class="panel"><h2>Tables</h2>

@@ -37,9 +37,16 @@ function options(box, title, format) {
     cursor: { y: false },
     scales: { y: { range: (_, low, high) => [0, Math.max(high, 1e-9) * 1.1] } },
     axes: [
-      { ...axis, values: "{HH}:{mm}", space: 60 },
+      { ...axis, values: (plot, ticks) => ticks.map(moment(plot)), space: 70 },
       { ...axis, size: 64, values: (_, ticks) => ticks.map(format) },
     ],
     series: [{}, { label: title, stroke: colour("--accent"), width: 1.5, fill: colour("--accent-faint"), spanGaps: true, points: { size: 4 } }],
   };
+}
+
+// As much of a moment as tells the ticks apart.
+function moment(plot) {
+  const span = plot.scales.x.max - plot.scales.x.min;
+  const [from, to] = span < 600 ? [11, 19] : span < 172800 ? [11, 16] : [5, 16];
+  return (tick) => new Date(tick * 1000).toLocaleString("sv").slice(from, to);
 }

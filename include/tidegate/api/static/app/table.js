@@ -9,7 +9,7 @@ import { Flow } from "./flow.js";
 import { ago, bytes, clock, count, position, rate, seconds } from "./format.js";
 import { GateBadge } from "./gate.js";
 import { Letters } from "./letters.js";
-import { connect, live } from "./live.js";
+import { connect, liveStatus } from "./live.js";
 import { useLoad } from "./load.js";
 import { Plot } from "./plot.js";
 import { tableLink } from "./routes.js";
@@ -31,7 +31,7 @@ const TABS = {
 
 export function TableView({ pipeline, table, tab }) {
   const [tries, setTries] = useState(0);
-  const now = live.value.pipelines.get(pipeline);
+  const now = liveStatus(pipeline);
   const moved = now?.tables.find((one) => one.table === table);
   // Asked again when the live state says that something changed.
   const version = `${tries} ${finished.value} ${moved?.snapshot_id} ${moved?.gate.state} ${moved?.dead_letters}`;
