@@ -4,6 +4,7 @@ import { html, signal, useEffect, useRef, useState } from "../vendor/preact.js";
 import { post } from "./api.js";
 import { Field, read, startValues } from "./form.js";
 import { Run } from "./run.js";
+import { Said } from "./states.js";
 
 const current = signal(null);
 export const finished = signal(0); // counts actions and runs that ended: views look again
@@ -58,7 +59,7 @@ function Ask({ action, close }) {
       <ul class="will">${values.dry_run && html`<li><strong>Nothing: a dry run only says what would.</strong></li>`}
         ${action.will(values).map((sentence) => html`<li key=${sentence}>${sentence}</li>`)}</ul></div>`}
     ${state.problem && html`<div class="notice bad-notice" role="alert"><strong>${state.problem.message}</strong>
-      ${state.problem.hint && html`<p>${state.problem.hint}</p>`}${state.problem.code && html`<p><code>${state.problem.code}</code></p>`}</div>`}
+      ${state.problem.hint && html`<p><${Said} text=${state.problem.hint} /></p>`}${state.problem.code && html`<p><code>${state.problem.code}</code></p>`}</div>`}
     <div class="dialog-end"><button type="button" onClick=${close}>Cancel</button>
       <button class=${action.danger ? "danger" : "primary"} disabled=${state.busy || impossible}>${values.dry_run ? "Dry run" : action.verb}</button></div>
   </form>`;

@@ -26,7 +26,8 @@ export function rate(value) {
 
 export function seconds(value) {
   if (value == null) return "–";
-  if (value < 10) return `${value < 0.05 ? 0 : value.toFixed(1)} s`;
+  if (value < 1) return `${value < 0.005 ? 0 : value.toFixed(2)} s`;
+  if (value < 10) return `${value.toFixed(1)} s`;
   if (value < 120) return `${Math.round(value)} s`;
   if (value < 7200) return `${Math.round(value / 60)} min`;
   if (value < 172800) return `${Math.round(value / 3600)} h`;

@@ -8,7 +8,7 @@ import { Flow } from "./flow.js";
 import { connect, liveStatus } from "./live.js";
 import { useLoad } from "./load.js";
 import { tableLink } from "./routes.js";
-import { Loading, Trouble } from "./states.js";
+import { Loading, Said, Trouble } from "./states.js";
 import { Tables } from "./tables.js";
 
 export function PipelineView({ name }) {
@@ -31,7 +31,6 @@ export function PipelineView({ name }) {
       <button onClick=${() => act(maintain(name, status.tables))}>Compact …</button>
     </div></div>
     ${!status.deployed && html`<p class="notice">This pipeline is not deployed: nothing is captured. <code>tidegate deploy</code> makes its publication and slot.</p>`}
-    ${first.data?.source?.problem && html`<p class="notice bad-notice">The source cannot be looked at: ${first.data.source.problem}</p>`}
     ${first.problem && html`<p class="notice bad-notice">The source cannot be asked: ${first.problem.message}. ${first.problem.hint}</p>`}
     <${Guard} guard=${first.data?.guard} />
     <${Flow} status=${source} tables=${status.tables} link=${(table) => tableLink(name, table)} />
@@ -44,6 +43,6 @@ function Guard({ guard }) {
   const found = (guard?.findings || []).filter((one) => one.verdict !== "ok");
   if (!found.length) return null;
   return html`<div class="notice"><h2>The source guard warns</h2><ul>
-    ${found.map((one) => html`<li key=${one.check}>${one.says} ${one.next && html`<span class="muted">${one.next}</span>`}</li>`)}
+    ${found.map((one) => html`<li key=${one.check}><${Said} text=${`${one.says}. `} />${one.next && html`<span class="muted"><${Said} text=${one.next} /></span>`}</li>`)}
   </ul></div>`;
 }

@@ -37,7 +37,7 @@ function options(box, title, format) {
     cursor: { y: false },
     scales: { y: { range: (_, low, high) => [0, Math.max(high, 1e-9) * 1.1] } },
     axes: [
-      { ...axis, values: (plot, ticks) => ticks.map(moment(plot)), space: 70 },
+      { ...axis, values: (plot, ticks) => ticks.map(moment(plot)), space: 70, size: 28 },
       { ...axis, size: 64, values: (_, ticks) => ticks.map(format) },
     ],
     series: [{}, { label: title, stroke: colour("--accent"), width: 1.5, fill: colour("--accent-faint"), spanGaps: true, points: { size: 4 } }],

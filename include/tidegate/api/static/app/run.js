@@ -4,6 +4,7 @@ import { html, useEffect, useState } from "../vendor/preact.js";
 import { get, pipelinePath } from "./api.js";
 import { count, seconds } from "./format.js";
 import { followTop } from "./links.js";
+import { Said } from "./states.js";
 
 const EVERY = 1500;
 const WORDS = { queued: "Waiting to start", running: "Running", done: "Done", failed: "Failed" };
@@ -40,7 +41,7 @@ export function Run({ pipeline, first, ended }) {
     ${!over && html`<p class="muted">It goes on if you close this; the timeline tells how it ended.</p>`}
     ${lost && html`<p class="notice">Asking for its state failed: ${lost.message}. Asking again.</p>`}
     ${run.error && html`<div class="notice bad-notice"><strong>${run.error.message || "It failed."}</strong>
-      ${run.error.hint && html`<p>${run.error.hint}</p>`}${run.error.code && html`<p><code>${run.error.code}</code></p>`}</div>`}
+      ${run.error.hint && html`<p><${Said} text=${run.error.hint} /></p>`}${run.error.code && html`<p><code>${run.error.code}</code></p>`}</div>`}
     ${run.result && html`<${Result} result=${run.result} />`}
     ${run.log?.length > 0 && html`<details open=${run.state === "failed"}><summary>The end of its log</summary><pre tabindex="0">${run.log.join("\n")}</pre></details>`}`;
 }

@@ -4,6 +4,11 @@ import { html, useState } from "../vendor/preact.js";
 import { token } from "./api.js";
 import { ago } from "./format.js";
 
+// Sentences of the API, which mark `commands` as the command line's do.
+export function Said({ text }) {
+  return String(text || "").split("`").map((part, place) => (place % 2 ? html`<code key=${place}>${part}</code>` : part));
+}
+
 export function Empty({ title, children }) {
   return html`<div class="empty"><p class="empty-title">${title}</p>${children}</div>`;
 }
@@ -29,8 +34,8 @@ export function Trouble({ problem, retry }) {
         : problem.hint;
   return html`<div class="trouble" role="alert">
     <p class="trouble-title">${title}</p>
-    <p>${problem.message}${problem.code && html` <code>${problem.code}</code>`}</p>
-    ${hint && html`<p class="muted">${hint}</p>`}
+    <p><${Said} text=${problem.message} />${problem.code && html` <code>${problem.code}</code>`}</p>
+    ${hint && html`<p class="muted"><${Said} text=${hint} /></p>`}
     ${retry && html`<button onClick=${retry}>Try again</button>`}
   </div>`;
 }
@@ -47,7 +52,7 @@ function SignIn({ problem, retry }) {
     <p class="trouble-title" role=${refused ? "alert" : undefined}>
       ${refused ? "This token was refused" : "Sign in"}
     </p>
-    <p>${problem.hint || "The page needs the token that `tidegate serve` was started with."}</p>
+    <p>${refused ? problem.hint : "The page needs the token that `tidegate serve` was started with."}</p>
     <label>API token
       <input type="password" autocomplete="current-password" required value=${value}
         onInput=${(event) => setValue(event.target.value)} />

@@ -28,10 +28,10 @@ function Row({ pipeline, table }) {
   const points = series?.points || [];
   const speeds = points.map((point) => point.rows_per_second).filter((value) => value != null);
   return html`<tr>
-    <th scope="row"><a href=${tableLink(pipeline, table.table)}>${table.table}</a>
+    <th scope="row"><a href=${tableLink(pipeline, table.table)}>${breakable(table.table)}</a>
       ${table.needs && html`<span class="sub bad">needs ${table.needs}</span>`}</th>
     <td data-label="Gate"><${GateBadge} gate=${table.gate} />
-      ${table.gate.state !== "open" && html`<span class="sub">${table.gate.reason || ""}</span>`}</td>
+      ${table.gate.state !== "open" && html`<span class="sub reason">${table.gate.reason || ""}</span>`}</td>
     <td data-label="Lag" class="number figure"><div><${Sparkline} values=${points.map((point) => point.lag_seconds)} label="Lag of the last snapshots" />
       <span>${seconds(table.lag_seconds)}<span class="sub">${bytes(table.lag_bytes)}</span></span></div></td>
     <td data-label="Rows/s" class="number figure"><div><${Sparkline} values=${speeds} label="Rows per second of the last snapshots" />
@@ -43,6 +43,12 @@ function Row({ pipeline, table }) {
       ? html`<a class="bad" href=${tableLink(pipeline, table.table, "letters")}>${count(table.dead_letters)}</a>` : "0"}</td>
     <td data-label="Verified through"><${Verified} proof=${table.verified_through} /></td>
   </tr>`;
+}
+
+// Long names may break behind the dot, not in the middle of a word.
+function breakable(name) {
+  const [first, ...rest] = name.split(".");
+  return rest.length ? html`${first}.<wbr />${rest.join(".")}` : name;
 }
 
 export function Verified({ proof }) {

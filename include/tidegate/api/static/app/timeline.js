@@ -8,8 +8,9 @@ import { Empty, Loading, Trouble } from "./states.js";
 const PAGE = 25;
 const BAD = /fail|error|differ|refus|abandon/;
 const FACTS = {
-  inserted: count, updated: count, deleted: count, rows: count, parked: count, resolved: count,
-  compared: count, differing: count, seconds, cut: position, to_position: position,
+  rows: ["rows", count], inserted: ["inserted", count], updated: ["updated", count], deleted: ["deleted", count],
+  parked: ["dead letters", count], resolved: ["resolved", count], compared: ["compared", count],
+  differing: ["differing", count], seconds: ["in", seconds], cut: ["cut", position], to_position: ["through", position],
 };
 
 export function Timeline({ pipeline, table, version }) {
@@ -30,12 +31,12 @@ export function Timeline({ pipeline, table, version }) {
 }
 
 function Entry({ entry }) {
-  const facts = Object.entries(entry.facts || {}).filter(([name]) => FACTS[name]);
+  const facts = Object.entries(FACTS).filter(([name]) => entry.facts?.[name] != null);
   const said = [entry.outcome, entry.reason, entry.actor && `by ${entry.actor}`].filter(Boolean).join(" · ");
   return html`<li>
     <time datetime=${entry.at}>${clock(entry.at)}</time>
     <strong class=${BAD.test(entry.outcome || "") ? "bad" : ""}>${entry.kind === entry.event ? entry.kind : `${entry.kind}: ${entry.event}`}</strong>
-    <span>${said} <span class="muted">${facts.map(([name, value]) => `${name.replace("_", " ")} ${FACTS[name](value)}`).join(", ")}
+    <span>${said} <span class="muted">${facts.map(([name, [word, shown]]) => `${word} ${shown(entry.facts[name])}`).join(", ")}
       ${entry.run && html` <code>${entry.run}</code>`}</span></span>
   </li>`;
 }
