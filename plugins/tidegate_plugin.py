@@ -6,11 +6,11 @@ from typing import Any, ClassVar
 
 from airflow.plugins_manager import AirflowPlugin
 
-from tidegate.api.app import create_app
+from tidegate.airflow.api import airflow_app
 
 
 class TidegatePlugin(AirflowPlugin):
     name = "tidegate"
     fastapi_apps: ClassVar[list[dict[str, Any]]] = [
-        {"name": "tidegate", "app": create_app(), "url_prefix": "/tidegate"}
+        {"name": "tidegate", "app": airflow_app(), "url_prefix": "/tidegate"}
     ]

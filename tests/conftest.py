@@ -12,6 +12,7 @@ pytest_plugins = [
     "tests.support.cluster",
     "tests.support.lake",
     "tests.support.postgres",
+    "tests.support.shop",
     "tests.support.spark",
     "tests.support.stack",
 ]

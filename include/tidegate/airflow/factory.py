@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
 
 from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowException
@@ -25,17 +24,11 @@ from tidegate.airflow.dags.setting import Setting
 from tidegate.airflow.dags.sweep import sweep
 from tidegate.airflow.dags.upkeep import maintenance
 from tidegate.airflow.dags.verify import verify
+from tidegate.config.folder import CONFIG_DIR, pipeline_files, pipelines_dir
 from tidegate.config.loader import PLATFORM_FILE_VARIABLE, load_pipeline, load_platform
 from tidegate.errors import ConfigError, TidegateError
 
-PIPELINES_VARIABLE: Final = "TIDEGATE_PIPELINES_DIR"
-CONFIG_DIR: Final = Path("include", "config")
-
-
-def pipelines_dir(project: Path) -> Path:
-    """``TIDEGATE_PIPELINES_DIR``, or ``include/config/pipelines`` of the project."""
-    named = os.environ.get(PIPELINES_VARIABLE)
-    return Path(named) if named else project / CONFIG_DIR / "pipelines"
+__all__ = ["build_dags", "pipelines_dir", "platform_path", "raise_problems"]
 
 
 def platform_path(project: Path) -> Path | None:
@@ -82,7 +75,7 @@ def _outcomes(
         yield error
         return
     owners: dict[str, Path] = {}
-    for file in _files(Path(directory).absolute()):
+    for file in pipeline_files(Path(directory).absolute()):
         try:
             pipeline = load_pipeline(file, resolve_secrets=False)
             _claim(pipeline.pipeline_id, file, owners)
@@ -92,10 +85,6 @@ def _outcomes(
         except (AirflowException, ValueError) as error:
             # What only Airflow can judge: a cron expression, a tag, an owner.
             yield ConfigError("config.dag", f"{file}: {error}", hint="correct the file")
-
-
-def _files(directory: Path) -> list[Path]:
-    return sorted(file for file in directory.iterdir() if file.suffix in {".yaml", ".yml"})
 
 
 def _claim(pipeline_id: str, file: Path, owners: dict[str, Path]) -> None:

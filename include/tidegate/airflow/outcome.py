@@ -14,6 +14,7 @@ from tidegate.jobs.result import JobResult
 
 FAILED_STATES = frozenset({"failed", "different", "incompatible", "gone", "needs_sweep"})
 HELD_STATE = "held"
+STOPPED_CODE = "pipeline.stopped"  # lake.pauses.STOPPED_CODE, which would import PyIceberg at parse
 
 
 class OnHeld(StrEnum):
@@ -33,7 +34,10 @@ def settle(outcome: JobResult | None, *, on_held: OnHeld, died: str) -> dict[str
 
 
 def raise_for(error: TidegateError, on_held: OnHeld) -> None:
-    """Config, data and fatal errors fail at once; retriable ones back off; held ones wait."""
+    """Config, data and fatal errors fail at once; retriable ones back off; held ones wait. A stop
+    is no failure, whoever asked: the task is skipped with the reason."""
+    if error.code == STOPPED_CODE:
+        raise AirflowSkipException(str(error))
     match decide(error):
         case Decision.STOP:
             raise AirflowFailException(str(error))

@@ -24,6 +24,7 @@ from tidegate.cli.commands import (
     reload,
     run,
     schema,
+    serve,
     setup,
     watch,
     work,
@@ -47,6 +48,7 @@ guard.register(app)
 recover.register(app)
 schema.register(app)
 conformance.register(app)
+serve.register(app)
 app.add_typer(gate.app, name="gate")
 app.add_typer(dead_letters.app, name="dead-letters")
 app.add_typer(lakehouse.app, name="lakehouse")

@@ -31,6 +31,7 @@ from tidegate.lake.catalog import open_catalog
 from tidegate.lake.change_log import ChangeLog
 from tidegate.lake.dead_letters import DeadLetters
 from tidegate.lake.gate import Gate, Lease
+from tidegate.lake.pauses import refuse_stopped
 from tidegate.lake.reports import Reports
 from tidegate.lake.schema_history import SchemaHistory
 from tidegate.lake.schema_hold import hold_others
@@ -65,11 +66,13 @@ def run_apply(
 ) -> ApplyResult:
     """Apply everything captured (or up to ``until``) to ``tables`` (all by default).
 
-    With ``lease`` the caller holds the tables already and gates are not asked.
+    With ``lease`` the caller holds the tables already: gates and stops are not asked.
     """
     began = time.monotonic()
     catalog = open_catalog(platform, pipeline)
     try:
+        if lease is None:
+            refuse_stopped(catalog, pipeline)
         job = _Run(spark, catalog, pipeline, platform, run, lease, progress)
         results = job.apply(_targets(pipeline, tables), until, stamp_quiet)
         result = ApplyResult(run, results, time.monotonic() - began)

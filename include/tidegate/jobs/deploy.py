@@ -30,9 +30,8 @@ from tidegate.lake.change_log import ChangeLog
 from tidegate.lake.gate import Gate
 from tidegate.lake.reports import Reports
 from tidegate.lake.retire import forget_removed, retire
-from tidegate.names import PROPERTY_PREFIX
+from tidegate.names import DEPLOYMENT_PROPERTY, PROPERTY_PREFIX
 
-DEPLOYMENT_PROPERTY: Final = f"{PROPERTY_PREFIX}deployment"
 SLOT_PROPERTY: Final = f"{PROPERTY_PREFIX}slot"
 
 

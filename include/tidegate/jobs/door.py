@@ -22,6 +22,7 @@ from tidegate.errors import ExitCode, RetriableError, exit_code
 from tidegate.jobs.disclosure import as_tidegate_error, frames
 from tidegate.jobs.lifeline import STOPPED_STATUS, Stopped, end_with_owner, stop_on_signals
 from tidegate.jobs.result import JobResult, plain, write_result
+from tidegate.lake.pauses import STOPPED_CODE
 from tidegate.observability import log
 from tidegate.observability.progress import LogProgress, Progress
 
@@ -91,6 +92,10 @@ def _run(job: Job, name: str, arguments: argparse.Namespace, spark: bool) -> int
         return STOPPED_STATUS
     except Exception as error:  # noqa: BLE001 - the process boundary: everything becomes a result
         reason = as_tidegate_error(error)
+        if reason.code == STOPPED_CODE:  # somebody's wish, not a failure
+            _log.info("%s: %s", name, reason.message)
+            finish({}, reason)
+            return int(ExitCode.OK)
         for line in frames(error) if reason is not error else ():
             _log.error(line)
         _log.error("%s: %s", name, reason)
