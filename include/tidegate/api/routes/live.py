@@ -21,7 +21,8 @@ ASK_AGAIN_SECONDS: Final = 30.0
 @needs(Role.READ)
 async def watch(socket: WebSocket) -> None:
     """First ``{"type": "snapshot", "pipelines": {name: {"status": …}}}``, then
-    ``{"type": "change", "pipelines": {…}}`` with those that changed; null: gone."""
+    ``{"type": "change", "pipelines": {…}}`` with those that changed; null: gone. In between
+    ``{"type": "pulse"}``: nothing changed, and somebody is there to know."""
     offered = [one.strip() for one in socket.headers.get("sec-websocket-protocol", "").split(",")]
     await socket.accept(PROTOCOL if PROTOCOL in offered else None)
     listening = asyncio.ensure_future(_until_closed(socket))
@@ -47,6 +48,7 @@ async def _tell(socket: WebSocket, closed: asyncio.Future[None]) -> None:
         if time.monotonic() - asked >= ASK_AGAIN_SECONDS:
             await known_caller(socket, Role.READ)
             asked = time.monotonic()
+            await socket.send_json(_message("pulse", {}))
         now = await live.current()
         told = changes(seen, now)
         if told:
