@@ -33,6 +33,7 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+NETWORK = ("Failed to load resource", "WebSocket connection to")
 DESKTOP, PHONE = (1360, 900), (390, 844)
 
 
@@ -46,17 +47,18 @@ class Served:
 
 
 @contextmanager
-def serving(folder: Path, port: int | None = None, **variables: str) -> Iterator[Served]:
+def serving(
+    folder: Path, port: int | None = None, options: tuple[str, ...] = ()
+) -> Iterator[Served]:
     """``tidegate serve`` on the pipelines of ``folder``, until the block ends."""
     port = port or free_port()
     environment = os.environ | {
         "PYTHONPATH": str(INCLUDE),
         "TIDEGATE_PLATFORM_FILE": str(folder / "platform.yaml"),
         "TIDEGATE_API_TOKEN": TOKEN,
-        **variables,
     }
     command = [sys.executable, "-c", ENTRY, "serve", "--port", str(port)]
-    command += ["--pipelines", str(folder / "pipelines")]
+    command += ["--pipelines", str(folder / "pipelines"), *options]
     with (folder / "serve.log").open("ab") as log:
         process = subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=log)
         try:
@@ -108,10 +110,10 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[PreparedLa
         yield lake, served
 
 
-@pytest.fixture
-def acted_on(tmp_path: Path) -> Iterator[tuple[PreparedLake, Served]]:
-    """A prepared lake of one's own, for tests that change it."""
-    lake = prepared(tmp_path / "lake")
+@pytest.fixture(scope="module")
+def acted_on(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[PreparedLake, Served]]:
+    """A prepared lake for tests that change it, each another table."""
+    lake = prepared(tmp_path_factory.mktemp("acted") / "lake")
     with serving(lake.folder) as served:
         yield lake, served
 
@@ -132,7 +134,7 @@ class Visitor:
 
     def note(self, message: ConsoleMessage) -> None:
         # What the network refused is shown by the page, and tested there.
-        if message.type == "error" and "Failed to load resource" not in message.text:
+        if message.type == "error" and not message.text.startswith(NETWORK):
             self.errors.append(message.text)
 
 

@@ -16,7 +16,7 @@ export function Files({ pipeline, detail, status }) {
       <div><dt>Size</dt><dd>${bytes(files.bytes)}</dd></div>
       <div><dt>Retained snapshots</dt><dd>${count(files.snapshots)}</dd></div>
     </dl>
-    <h3>Upkeep</h3>
+    <h2>Upkeep</h2>
     <table><caption class="visually-hidden">Upkeep of ${status.table}</caption>
       <thead><tr><th scope="col">Step</th><th scope="col">Due</th><th scope="col">Why</th></tr></thead>
       <tbody>${upkeep.map((step) => html`<tr key=${step.step}>

@@ -38,7 +38,7 @@ function Letter({ pipeline, id }) {
   const { data, problem } = useLoad(`${pipelinePath(pipeline)}/dead-letters/${encodeURIComponent(id)}`);
   if (problem) return html`<${Trouble} problem=${problem} />`;
   if (!data) return html`<${Loading} />`;
-  return html`<h3>The change <code>${id}</code></h3><${Values} before=${data.before} after=${data.after} unchanged=${data.unchanged} />`;
+  return html`<h2>The change <code>${id}</code></h2><${Values} before=${data.before} after=${data.after} unchanged=${data.unchanged} />`;
 }
 
 export function Values({ before, after, unchanged = [] }) {

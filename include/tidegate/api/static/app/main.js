@@ -24,8 +24,8 @@ function Page() {
     document.querySelector("main")?.focus({ preventScroll: true });
   }, [where.pipeline, where.table]);
   return html`
-    <a class="skip" href=${location.hash || "#/"} onClick=${skip}>Skip to the content</a>
     <header class="top">
+      <a class="skip" href=${location.hash || "#/"} onClick=${skip}>Skip to the content</a>
       <a class="brand" href=${overviewLink()}><img src="static/icon.svg" width="22" height="22" alt="" />Tidegate</a>
       <nav aria-label="Where you are"><ol class="crumbs">
         ${trail.map(({ text, href }, index) => html`<li key=${href}><a href=${href} aria-current=${index === trail.length - 1 ? "page" : undefined}>${text}</a></li>`)}

@@ -14,14 +14,14 @@ export function Schema({ pipeline, table, version }) {
   if (problem) return html`<${Trouble} problem=${problem} />`;
   if (!data) return html`<${Loading} />`;
   return html`${data.held && html`<${Held} pipeline=${pipeline} held=${data.held} />`}
-    <h3>Columns now</h3><${Columns} columns=${data.columns} />
-    <h3>How it came to this</h3><${Past} rows=${data.history} />`;
+    <h2>Columns now</h2><${Columns} columns=${data.columns} />
+    <h2>How it came to this</h2><${Past} rows=${data.history} />`;
 }
 
 function Held({ pipeline, held }) {
   const change = ({ lake, source }) => (lake === "–" ? "added" : source === "–" ? "removed" : "differs");
   const words = { added: "new at the source", removed: "only in the lake", differs: "differs" };
-  return html`<section class="notice"><h3>A schema change waits for a word</h3>
+  return html`<section class="notice"><h2>A schema change waits for a word</h2>
     <ul class="will">${held.reasons.map((reason) => html`<li key=${reason}>${reason}</li>`)}</ul>
     <div class="scroll"><table><caption class="visually-hidden">Lake and source side by side</caption>
       <thead><tr><th scope="col">Column</th><th scope="col">Lake</th><th scope="col">Source now</th><th scope="col">Change</th></tr></thead>
