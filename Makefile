@@ -33,15 +33,16 @@ setup: ## Create .venv, install packages, find or install Java, fetch jars
 
 ##@ Tests
 
-.PHONY: test-unit test-spark test-integration test-conformance test-dags test-system test-faults
+.PHONY: test-unit test-spark test-integration test-conformance test-dags test-page test-system test-faults
 test-unit: setup ## Unit and contract tests (no JVM, no server)
 test-spark: setup ## Spark tests
 test-integration: setup ## Tests against a real PostgreSQL
 test-conformance: setup ## Every conformance case on every path, on PostgreSQL 15
 test-dags: setup ## Dags, operators, sensors
+test-page: setup ## The browser page, in Chromium
 test-system: setup ## A pipeline on a Spark cluster, S3 and a PostgreSQL catalog
 test-faults: setup ## The whole matrix of killed processes, full disks, locked catalogs (half an hour)
-test-unit test-spark test-integration test-conformance test-dags test-system test-faults:
+test-unit test-spark test-integration test-conformance test-dags test-page test-system test-faults:
 	@$(ENV) && $(PY) scripts/run_tests.py $(@:test-%=%) $(ARGS)
 
 ##@ Checks and reference
