@@ -45,6 +45,7 @@ CUSTOMERS, ORDERS, PAYMENTS, VISITS = (
     f"public.{name}" for name in ("customers", "orders", "payments", "visits")
 )
 BATCHES = 9
+SPARK_CONF = {"spark.sql.shuffle.partitions": "2"}
 _LAKE_TYPES: dict[str, IcebergType] = {
     "long": LongType(),
     "string": StringType(),
@@ -88,9 +89,9 @@ def configured(folder: Path, **source: Any) -> PreparedLake:
     file = pipelines / "shop.yaml"
     file.write_text(yaml.safe_dump(described), encoding="utf-8")
     platform_file = folder / "platform.yaml"
-    platform_file.write_text(
-        yaml.safe_dump({"lake": {"home": "home"}, "retry": {"max_attempts": 1}}), encoding="utf-8"
-    )
+    spark = {"master": "local[2]", "driver_memory": "1g", "conf": SPARK_CONF}
+    runs_on = {"lake": {"home": "home"}, "retry": {"max_attempts": 1}, "spark": spark}
+    platform_file.write_text(yaml.safe_dump(runs_on), encoding="utf-8")
     platform = load_platform(platform_file)
     pipeline = load_pipeline(file)
     return PreparedLake(folder, platform, pipeline, open_catalog(platform, pipeline))
