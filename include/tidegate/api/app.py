@@ -21,6 +21,7 @@ from tidegate.api.routes import (
     gates,
     health,
     letters,
+    life,
     live,
     proofs,
     runs,
@@ -49,7 +50,7 @@ def create_app(pipelines: Pipelines, authorizer: Authorizer, runner: Runner) -> 
     problems.install(app)
     app.add_middleware(ResponseHeaders)
     app.include_router(health.router)
-    for part in (connectors, tables, gates, letters, schemas, runs, proofs, live, about):
+    for part in (connectors, life, tables, gates, letters, schemas, runs, proofs, live, about):
         app.include_router(part.router, prefix=BASE)
     openapi.install(app)
     return app

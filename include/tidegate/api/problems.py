@@ -36,7 +36,10 @@ _NOT_FOUND: Final = frozenset(
         "schema.none",
     }
 )
-_CONFLICT: Final = frozenset({"schema.nothing_held", "schema.cannot_approve"})
+_CONFLICT: Final = frozenset(
+    {"schema.nothing_held", "schema.cannot_approve", "pipelines.exists", "offsets.moved"}
+)
+_NOT_READY: Final = frozenset({"config.no_folder"})
 _BY_KIND: Final[tuple[tuple[type[TidegateError], int], ...]] = (
     (ConfigError, 422),
     (DataError, 422),
@@ -62,6 +65,8 @@ def status_of(error: TidegateError) -> int:
         return 404
     if error.code in _CONFLICT:
         return 409
+    if error.code in _NOT_READY:
+        return 503
     return next((status for kind, status in _BY_KIND if isinstance(error, kind)), 500)
 
 
