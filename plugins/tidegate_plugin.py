@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from airflow.plugins_manager import AirflowPlugin
-from tidegate.airflow.api import airflow_app
+
+from tidegate.airflow.api import MountedApi
 
 
 class TidegatePlugin(AirflowPlugin):
     name = "tidegate"
     fastapi_apps: ClassVar[list[dict[str, Any]]] = [
-        {"name": "tidegate", "app": airflow_app(), "url_prefix": "/tidegate"}
+        {"name": "tidegate", "app": MountedApi(), "url_prefix": "/tidegate"}
     ]

@@ -133,18 +133,18 @@ PROTOCOL: Final = "tidegate"
 TOKEN_PROTOCOL: Final = "tidegate.token."
 
 
-def refuse_cross_site(connection: HTTPConnection) -> None:
+def refuse_cross_site(connection: HTTPConnection, own: str | None = None) -> None:
     """For callers known by a cookie only: browsers send cookies along with other sites' requests.
 
     What changes something, and a WebSocket (which no same-origin policy guards), must come from a
-    page of this very server.
+    page of this very server; ``own`` is its public host where a proxy hides it.
     """
     if connection.scope["type"] == "http" and connection.scope["method"] in _SAFE:
         return
     if connection.headers.get("sec-fetch-site") == "same-origin":
         return
     origin = connection.headers.get("origin")
-    if origin and urlsplit(origin).netloc == connection.headers.get("host"):
+    if origin and urlsplit(origin).netloc in {connection.headers.get("host"), own}:
         return
     raise Refused(
         403,
