@@ -69,7 +69,7 @@ def tidegate(tmp_path: Path) -> Any:
 def test_every_verb_takes_the_file_platform_json_and_debug(tidegate: Any, verb: list[str]) -> None:
     done = tidegate(*verb, "--help", COLUMNS="200")
     assert done.returncode == 0, done.stderr
-    for option in ("PIPELINE.YAML", "--platform-config", "--json", "--debug"):
+    for option in ("PIPELINE", "--platform-config", "--json", "--debug"):
         assert option in done.stdout
 
 
