@@ -20,8 +20,8 @@ and `--debug`; `tidegate completion bash` (or zsh, fish) prints what a shell nee
 Results go to stdout, progress and errors to stderr. With `--json` stdout holds one document and
 nothing else: `{"ok": true, "command": …, "result": …}`, or `{"ok": false, "command": …, "error":
 {"kind", "code", "message", "hint", …}}`. What is asked of a stopped pipeline does nothing and ends
-well, with the status `stopped`. An error says what happened, why, and what to do; [errors.md](errors.md)
-lists the codes.
+well, with the status `stopped`. An error says what happened, why, and what to do;
+[errors.md](errors.md) lists the codes.
 
 | exit code | meaning |
 |---|---|

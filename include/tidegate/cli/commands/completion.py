@@ -47,7 +47,7 @@ def completion(
 
 def prepare() -> None:
     """Make the shells known; done where one asks, because the tree has no options for it."""
-    from typer.completion import completion_init
+    from typer.completion import completion_init  # type: ignore[attr-defined]
 
     completion_init()
 
