@@ -6,6 +6,7 @@ second schema; ``public.customers`` waits for its first sweep. No JVM, no source
 
 from __future__ import annotations
 
+import atexit
 import socket
 import threading
 from collections.abc import Iterator
@@ -44,6 +45,8 @@ from tidegate.lake.schema_history import SchemaHistory
 from tidegate.names import LETTERS_PROPERTY, POSITION_PROPERTY, RUN_PROPERTY, STEP_PROPERTY
 
 TOKENS = {role: f"token-of-{role}-0123456789" for role in (Role.READ, Role.EDIT, Role.ADMIN)}
+CLIENT = httpx.Client(timeout=30, trust_env=False, verify=False)  # loopback only, without TLS
+atexit.register(CLIENT.close)
 SECRET = "planted-s3cret-never-shown"
 PIPELINE = f"""\
 pipeline_id: shop
@@ -110,8 +113,7 @@ class Served:
         """Any request; ``token`` None: without one."""
         headers = {"authorization": f"Bearer {token}"} if token else {}
         headers |= options.pop("headers", {})
-        url = f"{self.url}{path}"
-        return httpx.request(method, url, headers=headers, timeout=30, trust_env=False, **options)
+        return CLIENT.request(method, f"{self.url}{path}", headers=headers, **options)
 
     def get(self, path: str, role: Role = Role.ADMIN, **options: Any) -> httpx.Response:
         return self.call("GET", f"{BASE}{path}", TOKENS[role], **options)

@@ -20,7 +20,8 @@ INCLUDE = Path(__file__).parents[2] / "include"
 SECONDS = 500
 PASSWORD_VARIABLE = "TEST_SOURCE_PASSWORD"
 
-_SCHEMA_VERBS = (("schema", "approve"), ("schema", "check"))  # `schema` alone shows
+_SECOND_VERBS = (("schema", "approve"), ("schema", "check"), ("offsets", "set"))
+"""`schema` and `offsets` alone show."""
 
 
 @dataclass
@@ -36,7 +37,7 @@ class Cli:
 
     def command(self, *words: str) -> list[str]:
         """The pipeline's file goes after the verb."""
-        grouped = words[0] in ("gate", "lakehouse", "dead-letters") or words[:2] in _SCHEMA_VERBS
+        grouped = words[0] in ("gate", "lakehouse", "dead-letters") or words[:2] in _SECOND_VERBS
         verbs = 2 if grouped else 1
         return [sys.executable, "-c", ENTRY, *words[:verbs], str(self.file), *words[verbs:]]
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowException
@@ -19,6 +20,7 @@ from airflow.sdk.exceptions import AirflowException
 from tidegate.airflow.dags.changes import changes
 from tidegate.airflow.dags.redrive import redrive
 from tidegate.airflow.dags.reload import reload, reload_tables
+from tidegate.airflow.dags.rollback import rollback
 from tidegate.airflow.dags.schema import schema
 from tidegate.airflow.dags.setting import Setting
 from tidegate.airflow.dags.sweep import sweep
@@ -97,8 +99,11 @@ def _claim(pipeline_id: str, file: Path, owners: dict[str, Path]) -> None:
         )
 
 
+_KINDS: Final = (changes, sweep, maintenance, verify, schema, redrive, rollback)
+
+
 def _dags(setting: Setting) -> dict[str, DAG]:
-    dags = [build(setting) for build in (changes, sweep, maintenance, verify, schema, redrive)]
+    dags = [build(setting) for build in _KINDS]
     if reload_tables(setting.pipeline):
         dags.append(reload(setting))
     return {dag.dag_id: dag for dag in dags}

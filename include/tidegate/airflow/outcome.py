@@ -8,13 +8,12 @@ from typing import Any
 
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
-from tidegate.errors import Decision, TidegateError, decide
+from tidegate.errors import STOPPED_CODE, Decision, TidegateError, decide
 from tidegate.jobs.lines import public, table_line
 from tidegate.jobs.result import JobResult
 
 FAILED_STATES = frozenset({"failed", "different", "incompatible", "gone", "needs_sweep"})
 HELD_STATE = "held"
-STOPPED_CODE = "pipeline.stopped"  # lake.pauses.STOPPED_CODE, which would import PyIceberg at parse
 
 
 class OnHeld(StrEnum):

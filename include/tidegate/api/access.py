@@ -8,11 +8,12 @@ answers nobody.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Protocol, TypeVar
 from urllib.parse import urlsplit
 
-from fastapi import HTTPException, Request, WebSocketException
+from fastapi import WebSocketException
 from starlette.requests import HTTPConnection
 
 from tidegate.api.problems import Refused
@@ -39,6 +40,19 @@ class Role(StrEnum):
         return self.rank >= wanted.rank
 
 
+def everything(pipeline: str) -> bool:
+    """For callers who see every pipeline."""
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A caller who was let in, and which pipelines they see where several are shown."""
+
+    caller: Caller
+    sees: Callable[[str], bool] = everything
+
+
 class Authorizer(Protocol):
     """Knows callers. Concurrent calls; keeps nothing between them.
 
@@ -48,7 +62,7 @@ class Authorizer(Protocol):
 
     async def authorize(
         self, connection: HTTPConnection, role: Role, pipeline: str | None
-    ) -> Caller: ...
+    ) -> Access: ...
 
 
 def needs(role: Role) -> Callable[[Endpoint], Endpoint]:
@@ -68,16 +82,16 @@ def role_of(route: object) -> Role | None:
 
 
 async def check_access(connection: HTTPConnection) -> None:
-    """The application's one check; what it learns is in ``connection.state.caller``."""
+    """The application's one check; what it learns is in ``connection.state.access``."""
     role = role_of(connection.scope.get("route"))
     if role is None:
         raise Refused(403, "api.no_role", "this route says no role", hint="please report it")
     if role is Role.PUBLIC:
         return
-    connection.state.caller = await known_caller(connection, role)
+    connection.state.access = await admitted(connection, role)
 
 
-async def known_caller(connection: HTTPConnection, role: Role) -> Caller:
+async def admitted(connection: HTTPConnection, role: Role) -> Access:
     """Who is at the other end, if they may; also asked again while a WebSocket stays open."""
     authorizer: Authorizer = connection.app.state.authorizer
     try:
@@ -89,12 +103,15 @@ async def known_caller(connection: HTTPConnection, role: Role) -> Caller:
         raise WebSocketException(4000 + refused.status, refused.code) from refused
 
 
-def caller_of(request: Request) -> Caller:
+def access_of(connection: HTTPConnection) -> Access:
+    """What the check learnt; for endpoints that show several pipelines."""
+    access: Access = connection.state.access
+    return access
+
+
+def caller_of(connection: HTTPConnection) -> Caller:
     """Who sent the request; for endpoints that act."""
-    found = getattr(request.state, "caller", None)
-    if not isinstance(found, Caller):
-        raise HTTPException(500)
-    return found
+    return access_of(connection).caller
 
 
 def bearer_token(connection: HTTPConnection) -> str | None:
@@ -116,18 +133,18 @@ PROTOCOL: Final = "tidegate"
 TOKEN_PROTOCOL: Final = "tidegate.token."
 
 
-def refuse_cross_site(connection: HTTPConnection) -> None:
+def refuse_cross_site(connection: HTTPConnection, own: str | None = None) -> None:
     """For callers known by a cookie only: browsers send cookies along with other sites' requests.
 
     What changes something, and a WebSocket (which no same-origin policy guards), must come from a
-    page of this very server.
+    page of this very server; ``own`` is its public host where a proxy hides it.
     """
     if connection.scope["type"] == "http" and connection.scope["method"] in _SAFE:
         return
     if connection.headers.get("sec-fetch-site") == "same-origin":
         return
     origin = connection.headers.get("origin")
-    if origin and urlsplit(origin).netloc == connection.headers.get("host"):
+    if origin and urlsplit(origin).netloc in {connection.headers.get("host"), own}:
         return
     raise Refused(
         403,

@@ -12,6 +12,7 @@ from fastapi import Depends, FastAPI
 import tidegate
 from tidegate.api import openapi, problems
 from tidegate.api.access import Authorizer, check_access
+from tidegate.api.exposition import Figures
 from tidegate.api.headers import ResponseHeaders
 from tidegate.api.live import LiveStatus
 from tidegate.api.pipelines import Pipelines
@@ -21,7 +22,9 @@ from tidegate.api.routes import (
     gates,
     health,
     letters,
+    life,
     live,
+    metrics,
     page,
     proofs,
     runs,
@@ -47,11 +50,13 @@ def create_app(pipelines: Pipelines, authorizer: Authorizer, runner: Runner) -> 
     app.state.authorizer = authorizer
     app.state.runner = runner
     app.state.live = LiveStatus(pipelines)
+    app.state.figures = Figures(pipelines)
     problems.install(app)
     app.add_middleware(ResponseHeaders)
     app.include_router(health.router)
+    app.include_router(metrics.router)
     app.include_router(page.router)
-    for part in (connectors, tables, gates, letters, schemas, runs, proofs, live, about):
+    for part in (connectors, life, tables, gates, letters, schemas, runs, proofs, live, about):
         app.include_router(part.router, prefix=BASE)
     openapi.install(app)
     return app

@@ -18,6 +18,10 @@ EVERY_SECONDS: Final = 2.0
 """Snapshots come at most every few seconds; reading their metadata costs some milliseconds."""
 
 
+State = dict[str, dict[str, Any]]
+"""By pipeline: its status, or its problem."""
+
+
 class LiveStatus:
     """The newest status of every pipeline, read when somebody asks and it is old enough."""
 
@@ -26,9 +30,9 @@ class LiveStatus:
         self.every = every
         self._lock = asyncio.Lock()
         self._read_at: float | None = None
-        self._state: dict[str, dict[str, Any]] = {}
+        self._state: State = {}
 
-    async def current(self) -> dict[str, dict[str, Any]]:
+    async def current(self) -> State:
         """By pipeline. Concurrent askers share one reading."""
         async with self._lock:
             now = time.monotonic()
@@ -37,10 +41,10 @@ class LiveStatus:
                 self._read_at = time.monotonic()
             return self._state
 
-    def _read(self) -> dict[str, dict[str, Any]]:
+    def _read(self) -> State:
         found = {}
         for known in self._pipelines.all():
-            name = known.pipeline.pipeline_id if known.pipeline else known.file.stem
+            name = known.name
             try:
                 if known.pipeline is None:
                     raise known.error or LookupError(name)
@@ -52,9 +56,7 @@ class LiveStatus:
         return found
 
 
-def changes(
-    before: dict[str, dict[str, Any]], after: dict[str, dict[str, Any]]
-) -> dict[str, dict[str, Any] | None]:
+def changes(before: State, after: State) -> dict[str, dict[str, Any] | None]:
     """Pipelines that differ; None: gone."""
     told: dict[str, dict[str, Any] | None] = {
         name: state for name, state in after.items() if before.get(name) != state

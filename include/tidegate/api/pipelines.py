@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 from tidegate.api.problems import Refused
+from tidegate.config.folder import pipeline_files
 from tidegate.config.loader import load_pipeline
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.config.secrets import apply_secrets, secrets_from_environment
 from tidegate.errors import TidegateError
 
-SUFFIXES: Final = frozenset({".yaml", ".yml"})
 WithSecrets = Callable[[Path], PipelineConfig]
 
 
@@ -39,6 +38,11 @@ class Known:
     file: Path
     pipeline: PipelineConfig | None
     error: TidegateError | None
+
+    @property
+    def name(self) -> str:
+        """Its id; a file too broken to have one goes by its own name."""
+        return self.pipeline.pipeline_id if self.pipeline else self.file.stem
 
 
 def from_environment(file: Path) -> PipelineConfig:
@@ -71,10 +75,7 @@ class Pipelines:
 
     def all(self) -> list[Known]:
         """Every file, by name."""
-        if not self.directory.is_dir():
-            return []
-        files = sorted(file for file in self.directory.iterdir() if file.suffix in SUFFIXES)
-        return [_known(file) for file in files]
+        return [_known(file) for file in pipeline_files(self.directory)]
 
     def get(self, name: str) -> Subject:
         """The pipeline ``name``."""

@@ -25,18 +25,20 @@ from tidegate.jobs.disclosure import as_tidegate_error
 PROBLEM: Final = "application/problem+json"
 RETRY_AFTER_SECONDS: Final = 5
 """A catalog that is locked is free within seconds."""
-_NOT_FOUND: Final = frozenset(
-    {
-        "api.no_such_pipeline",
-        "api.no_such_run",
-        "control.unknown_table",
-        "dead_letters.unknown",
-        "lakehouse.no_snapshot",
-        "lakehouse.no_table",
-        "schema.none",
-    }
-)
-_CONFLICT: Final = frozenset({"schema.nothing_held", "schema.cannot_approve"})
+_BY_CODE: Final[Mapping[str, int]] = {
+    "api.cursor": 422,
+    "config.no_folder": 503,
+    "control.unknown_table": 404,
+    "dead_letters.unknown": 404,
+    "lakehouse.no_snapshot": 404,
+    "lakehouse.no_table": 404,
+    "offsets.moved": 409,
+    "pipelines.exists": 409,
+    "position.unreadable": 422,  # it came with the request
+    "schema.cannot_approve": 409,
+    "schema.none": 404,
+    "schema.nothing_held": 409,
+}
 _BY_KIND: Final[tuple[tuple[type[TidegateError], int], ...]] = (
     (ConfigError, 422),
     (DataError, 422),
@@ -58,10 +60,8 @@ def status_of(error: TidegateError) -> int:
     """The HTTP status that says how one recovers."""
     if isinstance(error, Refused):
         return error.status
-    if error.code in _NOT_FOUND:
-        return 404
-    if error.code in _CONFLICT:
-        return 409
+    if error.code in _BY_CODE:
+        return _BY_CODE[error.code]
     return next((status for kind, status in _BY_KIND if isinstance(error, kind)), 500)
 
 

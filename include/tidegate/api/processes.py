@@ -44,6 +44,7 @@ _VERBS: Final[Mapping[Verb, tuple[str, ...]]] = {
     Verb.MAINTAIN: ("maintain",),
     Verb.REDRIVE: ("dead-letters", "redrive"),
     Verb.ROLLBACK: ("lakehouse", "rollback"),
+    Verb.SET_OFFSET: ("offsets", "set"),
 }
 _RUN_ID: Final = re.compile(r"[a-z0-9_]{1,40}-[0-9a-f]{16}\Z")
 
@@ -140,9 +141,11 @@ def arguments(work: Work) -> list[str]:
             given += [f"{option}={one}" for one in value]
         elif value is not None and value is not False:
             given.append(f"{option}={value}")
-    return given + (["--yes"] if work.verb is Verb.ROLLBACK else [])
+    return given + (["--yes"] if work.verb in _ASKS else [])
 
 
+_ASKS: Final = frozenset({Verb.ROLLBACK, Verb.SET_OFFSET})
+"""Verbs that ask a person first; whoever sent the request has decided."""
 _OPTIONS: Final = {"tables": "table", "event_ids": "event_id", "codes": "code"}
 
 

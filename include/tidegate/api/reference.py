@@ -8,13 +8,12 @@ from typing import Any, Final
 
 from starlette.requests import HTTPConnection
 
-from tidegate.api.access import Role
+from tidegate.api.access import Access, Role
 from tidegate.api.app import create_app
 from tidegate.api.pipelines import Pipelines
 from tidegate.api.problems import Refused
 from tidegate.api.processes import ProcessRunner
 from tidegate.config.platform import PlatformConfig
-from tidegate.observability.caller import Caller
 
 _NOWHERE: Final = Path("/nonexistent")
 
@@ -24,7 +23,7 @@ class _Nobody:
 
     async def authorize(
         self, connection: HTTPConnection, role: Role, pipeline: str | None
-    ) -> Caller:
+    ) -> Access:
         raise Refused(401, "api.no_token", "nobody is served", hint="this is for documents only")
 
 

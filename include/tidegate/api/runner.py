@@ -25,6 +25,7 @@ class Verb(StrEnum):
     MAINTAIN = "maintain"
     REDRIVE = "redrive"
     ROLLBACK = "rollback"
+    SET_OFFSET = "set offset"
 
 
 class RunState(StrEnum):

@@ -19,7 +19,7 @@ from typing import Final
 
 from starlette.requests import HTTPConnection
 
-from tidegate.api.access import Role, bearer_token
+from tidegate.api.access import Access, Role, bearer_token
 from tidegate.api.problems import Refused
 from tidegate.errors import ConfigError
 from tidegate.observability.caller import Caller, Surface
@@ -63,7 +63,7 @@ class TokenAuthorizer:
 
     async def authorize(
         self, connection: HTTPConnection, role: Role, pipeline: str | None
-    ) -> Caller:
+    ) -> Access:
         token = bearer_token(connection)
         if token is None and self._certificate_role is not None:
             name, held = "client certificate", self._certificate_role
@@ -76,7 +76,7 @@ class TokenAuthorizer:
                 f"{name} has the role {held}; this needs {role}",
                 hint="ask whoever runs the server for a token with that role",
             )
-        return Caller(name, Surface.API)
+        return Access(Caller(name, Surface.API))
 
     def _holder(self, token: str | None) -> tuple[str, Role]:
         if token is None:

@@ -85,11 +85,18 @@ def row_history(
     log = load(catalog, ChangeLog(catalog, pipeline).identifier)
     if log is None:
         return RowHistory(name, tuple(key), None, ())
-    rows = log.scan(EqualTo("table", value=name), selected_fields=_COLUMNS).to_arrow()
-    since = pc.min(rows["captured_at"]).as_py() if rows.num_rows else None
-    found = _of_key(rows, name, key, SchemaHistory(catalog, pipeline))
-    seen = _Seen.of(catalog, pipeline, name)
-    changes = [_change(row, names, seen) for row, names in found]
+    history, seen = SchemaHistory(catalog, pipeline), _Seen.of(catalog, pipeline, name)
+    equal: Any = EqualTo  # its signature confuses the type checker's pydantic plug-in
+    since: datetime | None = None
+    changes: list[RowChange] = []
+    # Batch by batch, filtered as columns: a log has millions of rows, a key some.
+    for rows in log.scan(equal("table", name), selected_fields=_COLUMNS).to_arrow_batch_reader():
+        if rows.num_rows == 0:
+            continue
+        first = pc.min(rows["captured_at"]).as_py()
+        since = first if since is None else min(since, first)
+        found = _of_key(pa.Table.from_batches([rows]), name, key, history)
+        changes += [_change(row, names, seen) for row, names in found]
     changes.sort(key=lambda change: change.position, reverse=True)
     return RowHistory(name, tuple(key), since, tuple(changes))
 

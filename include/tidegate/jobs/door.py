@@ -18,11 +18,10 @@ from tidegate.config.loader import load_pipeline, load_platform
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.config.secrets import apply_secrets, read_secrets_file
-from tidegate.errors import ExitCode, RetriableError, exit_code
+from tidegate.errors import STOPPED_CODE, ExitCode, RetriableError, exit_code
 from tidegate.jobs.disclosure import as_tidegate_error, frames
 from tidegate.jobs.lifeline import STOPPED_STATUS, Stopped, end_with_owner, stop_on_signals
 from tidegate.jobs.result import JobResult, plain, write_result
-from tidegate.lake.pauses import STOPPED_CODE
 from tidegate.observability import log
 from tidegate.observability.progress import LogProgress, Progress
 

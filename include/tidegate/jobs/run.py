@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.config.source import SnapshotMode
-from tidegate.errors import Decision, TidegateError, decide
+from tidegate.errors import STOPPED_CODE, Decision, TidegateError, decide
 from tidegate.jobs.apply import run_apply
 from tidegate.jobs.capture import run_capture
 from tidegate.jobs.deploy import deploy
@@ -29,7 +29,7 @@ from tidegate.jobs.sweep import run_sweep
 from tidegate.lake import positions
 from tidegate.lake.catalog import load, open_catalog
 from tidegate.lake.gate import Gate, GateState
-from tidegate.lake.pauses import STOPPED_CODE, Pauses, refuse_stopped
+from tidegate.lake.pauses import Pauses, refuse_stopped
 from tidegate.observability import log
 from tidegate.observability.progress import Progress, silent
 from tidegate.transports.embedded import backoff

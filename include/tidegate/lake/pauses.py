@@ -18,14 +18,12 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import IntegerType, LongType, NestedField, StringType, TimestamptzType
 
 from tidegate.config.pipeline import PipelineConfig
-from tidegate.errors import HeldError
+from tidegate.errors import STOPPED_CODE, HeldError
 from tidegate.lake.ledger import Ledger
 from tidegate.observability import caller
 
 TABLE_NAME: Final = "pauses"
 PAUSE_VERSION: Final = 1
-STOPPED_CODE: Final = "pipeline.stopped"
-"""By this every door knows that a job ended quietly, not wrongly."""
 KEPT: Final = 1000
 FOLD_FILES: Final = 50
 

@@ -12,11 +12,11 @@ from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.control.audit import audit
 from tidegate.control.running import running, start, stop
-from tidegate.errors import Decision, HeldError, decide
+from tidegate.errors import STOPPED_CODE, Decision, HeldError, decide
 from tidegate.jobs.capture import run_capture
 from tidegate.jobs.heeding import heeding_stops
 from tidegate.lake import pauses as lake_pauses
-from tidegate.lake.pauses import STOPPED_CODE, Pauses, refuse_stopped
+from tidegate.lake.pauses import Pauses, refuse_stopped
 from tidegate.lake.retire import retire
 from tidegate.observability.caller import Caller, Surface, acting_as
 

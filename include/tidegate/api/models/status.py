@@ -177,6 +177,7 @@ class ConnectorSummary(View):
     tables: list[str] = Field([])
     owner: str | None = None
     tags: list[str] = Field([])
+    state: Literal["running", "stopped", "broken"] = "running"
     deployed: bool | None = None
     gates: dict[str, int] = Field({}, description="Tables by gate state.")
     dead_letters: int = 0

@@ -21,10 +21,12 @@ from tidegate.api.models.status import (
 from tidegate.api.pages import DEFAULT_LIMIT, Cursor, Limit, Page, page
 from tidegate.api.pipelines import Known as KnownFile
 from tidegate.api.pipelines import Subject
-from tidegate.api.routes.subject import ONE, About, Known
+from tidegate.api.routes.subject import ONE, About, Admitted, Known
 from tidegate.config.loader import load_pipeline
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
+from tidegate.control.pipelines import BROKEN
+from tidegate.control.running import running
 from tidegate.control.status import lag, status
 from tidegate.control.validation import validate_pipeline
 
@@ -37,10 +39,11 @@ AskSource = Annotated[
 @router.get("/connectors")
 @needs(Role.READ)
 def list_connectors(
-    known: Known, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None
+    known: Known, admitted: Admitted, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None
 ) -> Page[ConnectorSummary]:
-    """Every pipeline the server knows, with the broken files among them."""
-    files = page(known.all(), lambda item: item.file.name, limit, cursor)
+    """Every pipeline the server knows and the caller may see, broken files among them."""
+    seen = [file for file in known.all() if admitted.sees(file.name)]
+    files = page(seen, lambda item: item.file.name, limit, cursor)
     items = [_listed(file, known.platform) for file in files.items]
     return Page(items=items, next=files.next, total=files.total)
 
@@ -109,7 +112,7 @@ def _report(found: Any) -> ValidationReport:
 def _listed(known: KnownFile, platform: PlatformConfig) -> ConnectorSummary:
     if known.pipeline is None:
         problem = known.error.message if known.error else "it cannot be read"
-        return ConnectorSummary(name=known.file.stem, problem=problem)
+        return ConnectorSummary(name=known.name, state=BROKEN, problem=problem)
     return _summary(known.pipeline, platform)
 
 
@@ -123,6 +126,7 @@ def _summary(pipeline: PipelineConfig, platform: PlatformConfig) -> ConnectorSum
         tables=list(pipeline.source.tables),
         owner=pipeline.owner,
         tags=list(pipeline.tags),
+        state=running(pipeline, platform).state,
         deployed=now.deployed,
         gates=dict(Counter(table.gate.state for table in now.tables)),
         dead_letters=sum(table.dead_letters for table in now.tables),

@@ -12,9 +12,8 @@ import tidegate
 from tidegate.api.access import Role, needs
 from tidegate.api.models.base import View
 from tidegate.api.pipelines import Pipelines
+from tidegate.control.health import DEGRADED, FAILED, OK, check_catalog, check_storage
 from tidegate.errors import TidegateError
-from tidegate.jobs.disclosure import as_tidegate_error
-from tidegate.lake.catalog import open_catalog
 
 router = APIRouter(tags=["health"])
 KEPT_SECONDS: Final = 5.0
@@ -27,7 +26,7 @@ class Alive(View):
 
 
 class Ready(View):
-    """Components by name: `ok`, or the code of what is wrong. No names of yours, no addresses."""
+    """Components by name: `ok`, `degraded` or `failed`. No names of yours, no addresses."""
 
     status: str = Field(examples=["ok", "not ready"])
     components: dict[str, str] = Field(examples=[{"catalog": "ok"}])
@@ -43,9 +42,10 @@ def healthz() -> Alive:
 @router.get("/readyz", responses={503: {"model": Ready}})
 @needs(Role.PUBLIC)
 def readyz(request: Request, response: Response) -> Ready:
-    """200 if the catalog answers and every pipeline's file can be read; 503 otherwise."""
+    """200 if the catalog answers and the warehouse can be written; 503 otherwise. What is wrong in
+    detail: `tidegate health`, or `…/connectors/{name}/health`."""
     components = _looked(request.app.state, request.app.state.pipelines)
-    ready = all(word == "ok" for word in components.values())
+    ready = FAILED not in components.values()
     response.status_code = 200 if ready else 503
     return Ready(status="ok" if ready else "not ready", components=components)
 
@@ -54,19 +54,15 @@ def _looked(state: Any, pipelines: Pipelines) -> dict[str, str]:
     kept: tuple[float, dict[str, str]] | None = getattr(state, "readiness", None)
     if kept is not None and time.monotonic() - kept[0] < KEPT_SECONDS:
         return kept[1]
-    found = {
-        "catalog": _catalog(pipelines),
-        "pipelines": next((k.error.code for k in pipelines.all() if k.error), "ok"),
-    }
+    parts = [check_catalog(pipelines.platform), check_storage(pipelines.platform)]
+    found = {part.name: part.status for part in parts} | {"pipelines": _files(pipelines)}
     state.readiness = (time.monotonic(), found)
     return found
 
 
-def _catalog(pipelines: Pipelines) -> str:
+def _files(pipelines: Pipelines) -> str:
     try:
-        open_catalog(pipelines.platform).list_namespaces()
-    except TidegateError as error:
-        return error.code
-    except Exception as error:  # noqa: BLE001 - whatever a catalog raises, it is not ready
-        return as_tidegate_error(error).code
-    return "ok"
+        broken = [known for known in pipelines.all() if known.error]
+    except TidegateError:
+        return FAILED
+    return DEGRADED if broken else OK

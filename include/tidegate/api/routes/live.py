@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections.abc import Callable
 from typing import Any, Final
 
 from fastapi import APIRouter, WebSocket, WebSocketDisconnect
 
-from tidegate.api.access import PROTOCOL, Role, known_caller, needs
-from tidegate.api.live import LiveStatus, changes
+from tidegate.api.access import PROTOCOL, Role, access_of, admitted, needs
+from tidegate.api.live import LiveStatus, State, changes
 
 router = APIRouter(tags=["live"])
 ASK_AGAIN_SECONDS: Final = 30.0
@@ -38,7 +39,8 @@ async def watch(socket: WebSocket) -> None:
 
 async def _tell(socket: WebSocket, closed: asyncio.Future[None]) -> None:
     live: LiveStatus = socket.app.state.live
-    seen = await live.current()
+    sees = access_of(socket).sees
+    seen = _visible(await live.current(), sees)
     await socket.send_json(_message("snapshot", seen))
     asked = time.monotonic()
     while True:
@@ -46,14 +48,18 @@ async def _tell(socket: WebSocket, closed: asyncio.Future[None]) -> None:
         if done:
             return
         if time.monotonic() - asked >= ASK_AGAIN_SECONDS:
-            await known_caller(socket, Role.READ)
+            sees = (await admitted(socket, Role.READ)).sees
             asked = time.monotonic()
             await socket.send_json(_message("pulse", {}))
-        now = await live.current()
+        now = _visible(await live.current(), sees)
         told = changes(seen, now)
         if told:
             await socket.send_json(_message("change", told))
         seen = now
+
+
+def _visible(state: State, sees: Callable[[str], bool]) -> State:
+    return {name: one for name, one in state.items() if sees(name)}
 
 
 async def _until_closed(socket: WebSocket) -> None:

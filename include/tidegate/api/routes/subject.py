@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from fastapi import Depends, Header, Path, Request
 
-from tidegate.api.access import caller_of
+from tidegate.api.access import Access, access_of, caller_of
 from tidegate.api.models.actions import RunView
-from tidegate.api.models.base import Problem
 from tidegate.api.pipelines import Pipelines, Subject
-from tidegate.api.problems import PROBLEM
 from tidegate.api.runner import Run, Runner
 from tidegate.control.tables import one_table
-from tidegate.observability.caller import Caller, acting_as
+from tidegate.observability.caller import Caller
 
 BASE: Final = "/api/v1/cdc"
 ONE: Final = "/connectors/{name}"
@@ -44,17 +41,11 @@ def table(
     return one_table(about.pipeline, table)
 
 
-def acting(request: Request) -> Iterator[Caller]:
-    """The caller, whose name is on everything the endpoint does."""
-    caller = caller_of(request)
-    with acting_as(caller):
-        yield caller
-
-
 Known = Annotated[Pipelines, Depends(pipelines)]
 About = Annotated[Subject, Depends(subject)]
 TableOf = Annotated[str, Depends(table)]
 Actor = Annotated[Caller, Depends(caller_of)]
+Admitted = Annotated[Access, Depends(access_of)]
 Work = Annotated[Runner, Depends(runner)]
 Key = Annotated[
     str | None,
@@ -83,8 +74,3 @@ def run_view(run: Run) -> RunView:
         error=run.error,
         log=list(run.log),
     )
-
-
-def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The errors an endpoint may answer with, for OpenAPI."""
-    return {status: {"model": Problem, "content": {PROBLEM: {}}} for status in statuses}

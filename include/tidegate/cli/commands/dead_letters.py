@@ -100,6 +100,7 @@ def redrive(
         "dead-letters redrive", pipeline, platform_config, as_json, debug, source=False
     ) as call:
         tables = call.tables(table)
+        call.refuse_stopped(unless=dry_run)
         from tidegate.cli import render
         from tidegate.cli.spark import spark
         from tidegate.lake.dead_letter_choice import choose

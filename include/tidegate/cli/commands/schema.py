@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from tidegate.cli import render, render_schema
+from tidegate.cli.groups import ShowByDefault
 from tidegate.cli.invocation import actor, invocation, run_id
 from tidegate.cli.options import (
     AsJson,
@@ -22,18 +22,8 @@ from tidegate.cli.options import (
 )
 from tidegate.errors import ConfigError
 
-
-class _ShowByDefault(TyperGroup):
-    """``schema PIPELINE.YAML`` is ``schema show PIPELINE.YAML``."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if args and args[0] not in self.commands and args[0] != "--help":
-            args = ["show", *args]
-        return super().parse_args(ctx, args)
-
-
 app = typer.Typer(
-    cls=_ShowByDefault,
+    cls=ShowByDefault,
     help="Show a table's schema, approve a change that holds it, look at the live source.",
     no_args_is_help=True,
 )

@@ -1,0 +1,1 @@
+"""Forms in which changes leave Tidegate."""
