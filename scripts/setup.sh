@@ -207,7 +207,7 @@ fetch_jars() {
 
 # --- browser ----------------------------------------------------------------------------------
 
-wants_browser() { case $(target) in test | test-page) true ;; *) false ;; esac }
+wants_browser() { case $(target) in test | test-dags | test-page) true ;; *) false ;; esac }
 
 # The tests of the page say so themselves where there is none: everything else runs without.
 ensure_browser() {

@@ -9,6 +9,7 @@ os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSeria
 
 pytest_plugins = [
     "tests.support.no_skips",
+    "tests.support.browser",
     "tests.support.cluster",
     "tests.support.lake",
     "tests.support.postgres",

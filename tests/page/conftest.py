@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -16,23 +15,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page
 
 from tests.page.prepared_lake import PreparedLake, prepared
 from tests.support.cli import ENTRY, INCLUDE
 
 TOKEN = "page-tests-have-this-token"
 START_SECONDS = 60
-CHROMIUM = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 NETWORK = ("Failed to load resource", "WebSocket connection to")
 DESKTOP, PHONE = (1360, 900), (390, 844)
 
@@ -86,20 +75,6 @@ def _until_it_answers(url: str, process: subprocess.Popen[bytes], log: Path) -> 
         except (urllib.error.URLError, ConnectionError):
             time.sleep(0.1)  # it says nothing by itself: polled with a deadline
     pytest.fail(f"no answer: {log.read_text(encoding='utf-8')}")
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    program = next(filter(None, map(shutil.which, CHROMIUM)), None)
-    if program is None:
-        pytest.fail(
-            "no Chromium was found. Debian, Ubuntu: sudo apt-get install -y chromium;"
-            " macOS: brew install --cask chromium"
-        )
-    with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=program, args=FLAGS)
-        yield launched
-        launched.close()
 
 
 @pytest.fixture(scope="session")

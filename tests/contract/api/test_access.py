@@ -16,7 +16,7 @@ from tidegate.api.app import create_app
 from tidegate.api.reference import openapi_document
 from tidegate.api.tokens import TokenAuthorizer
 
-PUBLIC = {"/healthz", "/readyz"}
+PUBLIC = {"/", "/healthz", "/readyz", "/static/{path:path}"}
 STRANGER = "a-token-that-nobody-has-0000"
 WEAKER = {Role.EDIT: Role.READ, Role.ADMIN: Role.EDIT}
 
