@@ -53,7 +53,7 @@ def run(page: Page, button: Locator, verb: str) -> None:
     dialog.get_by_role("button", name="Close").click()
 
 
-def test_a_table_is_swept_verified_rolled_back_and_compacted(
+def test_a_table_is_swept_verified_and_rolled_back(
     running: tuple[PreparedLake, Served], source_db: SourceDatabase, opened: Open
 ) -> None:
     lake, served = running
@@ -75,15 +75,18 @@ def test_a_table_is_swept_verified_rolled_back_and_compacted(
     assert table.scan().to_arrow()["id"].to_pylist().count(1) == 1, "the deleted row is back"
     assert positions.applied(table) is not None
 
-    visitor.visit(f"{PLACE}/files")
-    run(page, page.get_by_role("button", name="Compact now …"), "Compact")
-    visitor.visit(PLACE)
-    expect(page.locator(".timeline")).to_contain_text("compact")
 
-
-def test_a_letter_that_fails_again_stays(tmp_path: Path, opened: Open) -> None:
+@pytest.mark.long
+def test_a_table_is_compacted_and_a_letter_that_fails_again_stays(
+    tmp_path: Path, opened: Open
+) -> None:
     lake = prepared(tmp_path / "lake")
     with serving(lake.folder) as served:
-        page = opened(served).visit(f"shop/tables/{PAYMENTS}/letters")
+        visitor = opened(served)
+        page = visitor.visit(f"{PLACE}/files")
+        run(page, page.get_by_role("button", name="Compact now …"), "Compact")
+        visitor.visit(PLACE)
+        expect(page.locator(".timeline")).to_contain_text("compact")
+        visitor.visit(f"shop/tables/{PAYMENTS}/letters")
         run(page, page.get_by_role("button", name="Redrive all …"), "Redrive")
         expect(page.get_by_text("2 tries").first).to_be_visible()
