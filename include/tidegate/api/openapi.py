@@ -41,7 +41,7 @@ def document(app: FastAPI) -> dict[str, Any]:
     schemas["Problem"] = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
     components["securitySchemes"] = {_SCHEME: {"type": "http", "scheme": "bearer"}}
     for route in app.routes:
-        if isinstance(route, APIRoute):
+        if isinstance(route, APIRoute) and route.include_in_schema:
             for method in route.methods:
                 _complete(found["paths"][route.path_format][method.lower()], route)
     return found
