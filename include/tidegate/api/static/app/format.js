@@ -1,4 +1,10 @@
-// Figures as people read them. Nothing here touches the document.
+// Figures as people read them.
+
+import { signal } from "../vendor/preact.js";
+
+// Whoever says how long ago something was is drawn again as time passes.
+const now = signal(Date.now());
+setInterval(() => (now.value = Date.now()), 10000);
 
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB"];
 
@@ -34,9 +40,9 @@ export function seconds(value) {
   return `${Math.round(value / 86400)} d`;
 }
 
-export function ago(moment, now = Date.now()) {
+export function ago(moment) {
   if (!moment) return "never";
-  const past = (now - new Date(moment).getTime()) / 1000;
+  const past = (Math.max(now.value, Date.now()) - new Date(moment).getTime()) / 1000;
   return past < 1 ? "just now" : `${seconds(past)} ago`;
 }
 
