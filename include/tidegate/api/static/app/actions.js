@@ -6,6 +6,7 @@ import { count, plural, position } from "./format.js";
 
 const DRY = { name: "dry_run", kind: "check", label: "Dry run: say what would be done, do nothing" };
 const REASON = { name: "reason", kind: "text", label: "Reason", required: true, help: "It stands in the timeline." };
+const OPTIONAL_REASON = { ...REASON, label: "Reason (optional)", required: false };
 
 function tablesField(tables, chosen = tables.length === 1 ? tables : []) {
   return { name: "tables", kind: "tables", label: "Tables", options: tables.map((one) => one.table), value: chosen.map((one) => one.table) };
@@ -22,7 +23,7 @@ export function sweep(pipeline, tables) {
     fields: [
       tablesField(tables),
       { name: "where", kind: "text", label: "Only these keys (optional)", placeholder: "id >= 100 and id < 200", help: "One table with one key column." },
-      { ...REASON, required: false },
+      OPTIONAL_REASON,
       DRY,
     ],
     will: (values) => [
@@ -157,7 +158,7 @@ export function approve(pipeline, held) {
     fields: [
       { name: "renames", kind: "pairs", label: "Renamed columns (optional)", placeholder: "old=new", help: "One per line." },
       { name: "casts", kind: "pairs", label: "Columns that keep another lake type (optional)", placeholder: "amount=string", help: "One per line." },
-      { ...REASON, required: false },
+      OPTIONAL_REASON,
       DRY,
     ],
     will: () => [

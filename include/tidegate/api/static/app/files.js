@@ -17,11 +17,11 @@ export function Files({ pipeline, detail, status }) {
       <div><dt>Retained snapshots</dt><dd>${count(files.snapshots)}</dd></div>
     </dl>
     <h2>Upkeep</h2>
-    <table><caption class="visually-hidden">Upkeep of ${status.table}</caption>
+    <table class="cards"><caption class="visually-hidden">Upkeep of ${status.table}</caption>
       <thead><tr><th scope="col">Step</th><th scope="col">Due</th><th scope="col">Why</th></tr></thead>
       <tbody>${upkeep.map((step) => html`<tr key=${step.step}>
         <th scope="row">${step.step.replaceAll("_", " ")}</th>
-        <td>${step.due ? html`<span class="badge badge-held">due</span>` : html`<span class="badge badge-plain">not due</span>`}</td>
-        <td>${step.why}</td></tr>`)}</tbody></table>
+        <td data-label="Due">${step.due ? html`<span class="badge badge-held">due</span>` : html`<span class="badge badge-plain">not due</span>`}</td>
+        <td data-label="Why">${step.why}</td></tr>`)}</tbody></table>
     <div class="actions"><button onClick=${() => act(maintain(pipeline, [status]))}>Compact now …</button></div>`;
 }

@@ -42,11 +42,12 @@ function Letter({ pipeline, id }) {
 }
 
 export function Values({ before, after, unchanged = [] }) {
+  const sides = [before && ["Before", before], after && ["After", after]].filter(Boolean);
   const names = [...new Set([...Object.keys(before || {}), ...Object.keys(after || {})])];
   const shown = (values, name) =>
-    !values ? "" : unchanged.includes(name) && values === after ? "unchanged" : values[name] === null ? "null" : values[name];
+    unchanged.includes(name) && values === after ? "unchanged" : values[name] === null ? "null" : values[name];
   return html`<div class="scroll"><table>
-    <thead><tr><th scope="col">Column</th><th scope="col">Before</th><th scope="col">After</th></tr></thead>
+    <thead><tr><th scope="col">Column</th>${sides.map(([title]) => html`<th scope="col" key=${title}>${title}</th>`)}</tr></thead>
     <tbody>${names.map((name) => html`<tr key=${name} class=${before && after && before[name] !== after[name] && !unchanged.includes(name) ? "differs" : ""}>
-      <th scope="row">${name}</th><td class="mono">${shown(before, name)}</td><td class="mono">${shown(after, name)}</td></tr>`)}</tbody></table></div>`;
+      <th scope="row">${name}</th>${sides.map(([title, values]) => html`<td class="mono" key=${title}>${shown(values, name)}</td>`)}</tr>`)}</tbody></table></div>`;
 }

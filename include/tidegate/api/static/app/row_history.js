@@ -37,7 +37,7 @@ function Changes({ path }) {
   const changes = data.changes;
   if (!changes.length) return html`<${Empty} title="No change of this key is known"><p>${since} A row that only a sweep has read has no change.</p></${Empty}>`;
   return html`<p class="muted">${since}</p>${changes.map((change) => html`<section class="change" key=${change.event_id}>
-    <h2>${OPS[change.op] || change.op} <span class="muted">${clock(change.committed_at)} · <span class="mono">${position(change.position)}</span> ·
+    <h2>${OPS[change.op] || change.op} <span class="muted">${clock(change.committed_at)} · <span class="mono">${position(change.position)}</span>${" · "}
       ${change.snapshot_id ? html`in snapshot <span class="mono">${change.snapshot_id}</span>` : "not applied yet, or before the last sweep"}</span></h2>
     <${Values} before=${change.before} after=${change.after} unchanged=${change.unchanged} /></section>`)}`;
 }

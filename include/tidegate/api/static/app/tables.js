@@ -10,7 +10,7 @@ import { Sparkline, useSeries } from "./sparkline.js";
 const SPARK_POINTS = 30;
 
 export function Tables({ pipeline, tables, caption }) {
-  return html`<table class="cards">
+  return html`<div class="scroll"><table class="cards">
     <caption class="visually-hidden">${caption}</caption>
     <thead><tr>
       <th scope="col">Table</th><th scope="col">Gate</th><th scope="col" class="number">Lag</th>
@@ -19,7 +19,7 @@ export function Tables({ pipeline, tables, caption }) {
       <th scope="col" class="number">Dead letters</th><th scope="col">Verified through</th>
     </tr></thead>
     <tbody>${tables.map((table) => html`<${Row} key=${table.table} pipeline=${pipeline} table=${table} />`)}</tbody>
-  </table>`;
+  </table></div>`;
 }
 
 function Row({ pipeline, table }) {
