@@ -5,14 +5,17 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.support.cli import Desk, configured
+from tests.support.cli import INCLUDE, Desk, configured
 from tests.support.postgres import SourceDatabase
+from tidegate.errors import STOPPED_CODE
 from tidegate.testing.postgres_server import PASSWORD, SUPERUSER
 
 pytestmark = pytest.mark.postgres
@@ -21,6 +24,24 @@ pytestmark = pytest.mark.postgres
 def lines(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def stopped_job(cli: Desk) -> None:
+    """What Airflow's capture task starts: it looks at the source, then ends quietly."""
+    result = cli.folder / "result.json"
+    files = ["--pipeline", "day.yaml", "--platform", "platform.yaml", "--result", str(result)]
+    done = subprocess.run(
+        [sys.executable, "-m", "tidegate.jobs.capture", *files, "--run", "r1"],
+        cwd=cli.folder,
+        env=os.environ | {"PYTHONPATH": str(INCLUDE)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "guard  slot=" in done.stderr, "the guard goes on looking"
+    assert json.loads(result.read_text())["error"]["code"] == STOPPED_CODE
 
 
 def test_from_init_to_delete(source_db: SourceDatabase, desk: Callable[..., Desk]) -> None:
@@ -57,6 +78,7 @@ def test_from_init_to_delete(source_db: SourceDatabase, desk: Callable[..., Desk
     stopped = cli.result("stop", "day", "--reason", "a look first")
     assert stopped["state"] == "stopped" and stopped["changed"]
     assert cli.result("capture", "day")["status"] == "stopped"
+    stopped_job(cli)
     health = {c["name"]: c for c in cli.result("health", "day")["components"]}
     assert health["source"]["status"] == "ok"
     assert health["change_log"]["status"] == "degraded"
