@@ -15,4 +15,5 @@ pytest_plugins = [
     "tests.support.shop",
     "tests.support.spark",
     "tests.support.stack",
+    "tests.support.cli",  # after what it imports, or assertions there are not rewritten
 ]
