@@ -16,4 +16,5 @@ pytest_plugins = [
     "tests.support.shop",
     "tests.support.spark",
     "tests.support.stack",
+    "tests.support.cli",  # after what it imports, or assertions there are not rewritten
 ]

@@ -15,6 +15,7 @@ from tidegate.api.problems import PROBLEM
 
 _SCHEME: Final = "token"
 _PROBLEMS: Final = {
+    "400": "The body is not JSON.",
     "401": "No token, or one that nobody has.",
     "403": "The token's role is too weak, or the request comes from another site.",
     "404": "No such pipeline, table, letter or run.",

@@ -10,6 +10,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from tidegate.config.problems import ConfigProblems
 from tidegate.errors import (
@@ -120,11 +121,22 @@ def install(app: FastAPI) -> None:
         )
         response = respond(request, refused)
         response.headers.update(error.headers or {})
+        if error.status_code == 405:
+            response.headers["allow"] = _allowed(request)
         return response
 
     @app.exception_handler(Exception)
     async def unexpected(request: Request, error: Exception) -> JSONResponse:
         return respond(request, as_tidegate_error(error))
+
+
+def _allowed(request: Request) -> str:
+    """All methods of a path; the framework names those of its first route only."""
+    methods: set[str] = set()
+    for route in request.app.routes:
+        if route.matches(request.scope)[0] is not Match.NONE:
+            methods |= getattr(route, "methods", None) or set()
+    return ", ".join(sorted(methods))
 
 
 def _said(error: Mapping[str, Any]) -> str:

@@ -36,7 +36,7 @@ from tidegate.lake.reports import Reports
 from tidegate.lake.schema_history import SchemaHistory
 from tidegate.lake.schema_hold import hold_others
 from tidegate.names import TableId
-from tidegate.observability import log
+from tidegate.observability import events, log
 from tidegate.observability.progress import Progress, silent
 
 if TYPE_CHECKING:
@@ -252,6 +252,18 @@ class _Run:
             outcome.parked,
         )
 
+    def _incompatible(self, source: str, reason: TidegateError) -> None:
+        log.event(
+            _LOG,
+            events.SCHEMA_INCOMPATIBLE,
+            level=logging.ERROR,
+            pipeline=self.pipeline.pipeline_id,
+            table=source,
+            run=self.run,
+            code=reason.code,
+            hint=reason.hint,
+        )
+
     def _refused(self, task: Task, error: Exception, seconds: float) -> TableResult:
         reason = as_tidegate_error(error)
         for line in frames(error) if reason is not error else ():
@@ -261,6 +273,8 @@ class _Run:
         if isinstance(reason, DataError) or reason.code == "apply.schema_incompatible":
             status = Status.HELD
             self.gate.hold([source], f"{reason.message} → {reason.hint}", f"apply {self.run}")
+            if reason.code == "apply.schema_incompatible":
+                self._incompatible(source, reason)
             hold_others(self.gate, self.pipeline, source, reason.code, f"apply {self.run}")
         elif isinstance(reason, HeldError):
             status = Status.WAITING

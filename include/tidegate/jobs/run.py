@@ -24,6 +24,7 @@ from tidegate.jobs.apply import run_apply
 from tidegate.jobs.capture import run_capture
 from tidegate.jobs.deploy import deploy
 from tidegate.jobs.heeding import LOOK_SECONDS
+from tidegate.jobs.lag_report import LagReport
 from tidegate.jobs.maintain import run_maintain
 from tidegate.jobs.sweep import run_sweep
 from tidegate.lake import positions
@@ -153,6 +154,7 @@ class _Run:
         self.outcome = outcome
         self.catalog = open_catalog(platform, pipeline)
         self.gate = Gate(self.catalog, pipeline, platform.gate)
+        self.lag = LagReport(self.catalog, pipeline, platform.lag_monitor_interval_seconds)
 
     def round(self) -> None:
         """First sweeps, capture up to now, apply, upkeep; ends early between steps on a stop."""
@@ -162,6 +164,7 @@ class _Run:
                 return
             step()
         self.outcome.rounds += 1
+        self.lag.say()
 
     def _sweep(self) -> None:
         """Tables that were never swept. After them capture goes at least to their cut."""

@@ -21,8 +21,10 @@ from tidegate.lake import commits
 from tidegate.lake.approvals import Approvals
 from tidegate.lake.ledger import Ledger
 from tidegate.names import TableId
+from tidegate.observability import events, log
 from tidegate.schema.table import TableSchema
 
+_LOG = log.get(__name__)
 TABLE_NAME: Final = "schema_history"
 
 _SCHEMA: Final = Schema(
@@ -76,6 +78,8 @@ class SchemaHistory:
             }
             try:
                 self._ledger.append(self._ledger.open(), [row], self._head)
+                if any(entry.schema.table == schema.table for entry in entries):
+                    _say_changed(row)
                 return schema_id
             except RetriableError as error:
                 if error.code != commits.MOVED:
@@ -118,6 +122,10 @@ class SchemaHistory:
             page = self._ledger.read(table=table)
             self._head, self._entries = page.head, tuple(_entry(row) for row in page.rows)
         return self._entries
+
+
+def _say_changed(row: dict[str, Any]) -> None:
+    log.event(_LOG, events.SCHEMA_VERSION_CHANGED, table=row["table"], position=row["position"])
 
 
 def unknown_schema(schema_id: str) -> FatalError:

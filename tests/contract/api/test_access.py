@@ -40,7 +40,7 @@ def filled(path: str) -> str:
         "name": "shop",
         "table": "public.orders",
         "key": "1",
-        "event_id": "x",
+        "event_id:uuid": "00000000-0000-0000-0000-000000000000",
         "run_id": "x",
     }.items():
         path = path.replace(f"{{{name}}}", value)

@@ -35,6 +35,20 @@ def test_an_unknown_table_is_refused_before_anything_is_done(own_api: Served) ->
     assert own_api.get(f"{SHOP}/runs").json() == []
 
 
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("gates/open", {"reason": "x", "tables": []}),
+        ("gates/hold", {"reason": "x", "abandon": True}),
+        ("dead-letters/discard", {"event_ids": []}),
+        ("snapshot", {"dry_run": 0}),
+    ],
+)
+def test_a_near_miss_is_refused_and_not_taken_for_all(api: Served, path: str, body: object) -> None:
+    answer = api.post(f"{SHOP}/{path}", body)
+    assert (answer.status_code, answer.json()["code"]) == (422, "api.invalid_request")
+
+
 def test_letters_are_discarded_after_a_look(own_api: Served) -> None:
     body = {"event_ids": [own_api.letter], "dry_run": True}
     look = own_api.post(f"{SHOP}/dead-letters/discard", body).json()

@@ -44,7 +44,9 @@ def ended(runner: ProcessRunner, run: Run) -> Run:
     raise AssertionError("the run did not end")
 
 
-def test_a_run_that_fails_says_why(runner: ProcessRunner, tmp_path: Path) -> None:
+def test_a_run_is_started_once_found_again_and_says_why_it_failed(
+    runner: ProcessRunner, tmp_path: Path
+) -> None:
     started = runner.start(WORK, ANN, "the-same-key")
     found = ended(runner, started)
     assert found.state is RunState.FAILED and found.ended_at is not None
@@ -59,15 +61,12 @@ def test_a_run_that_fails_says_why(runner: ProcessRunner, tmp_path: Path) -> Non
     assert [run.id for run in again.recent("shop", 5)] == [started.id]
     assert again.find("shopping", started.id) is None
     assert again.find("shop", "../../etc/passwd") is None
-
-
-def test_a_run_whose_process_died_has_failed(runner: ProcessRunner, tmp_path: Path) -> None:
-    started = ended(runner, runner.start(WORK, ANN, None))
+    # Its process gone without a word: the pid is someone else's now.
     folder = tmp_path / "runs" / started.id
     (folder / "exit").unlink()
-    (folder / "process").write_text(f"{os.getpid()} 1.0")  # a pid that is someone else's now
-    found = runner.find("shop", started.id)
-    assert found is not None and found.state is RunState.FAILED
+    (folder / "process").write_text(f"{os.getpid()} 1.0")
+    dead = again.find("shop", started.id)
+    assert dead is not None and dead.state is RunState.FAILED
 
 
 def test_the_servers_token_is_not_the_jobs(

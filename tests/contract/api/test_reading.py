@@ -7,11 +7,12 @@ import json
 import pytest
 from websockets.sync.client import connect
 
-from tests.contract.api.test_access import routes, socket_url
+from tests.contract.api.test_access import filled, routes, socket_url
 from tests.support.api import SECRET, TOKENS, Served
 from tidegate.api.access import Role
 from tidegate.control import gates
 
+NO_LETTER = "00000000-0000-0000-0000-000000000000"
 ORDERS = "/connectors/shop/tables/public.orders"
 
 
@@ -100,7 +101,7 @@ def test_letters_show_their_row_to_those_who_may_see_rows(api: Served) -> None:
     assert letter["code"] == "apply.cast_failed" and "key" not in letter
     shown = api.get(f"/connectors/shop/dead-letters/{api.letter}", Role.EDIT).json()
     assert shown["after"] == {"id": "4", "status": "new", "note": "fragile"}
-    gone = api.get("/connectors/shop/dead-letters/none")
+    gone = api.get(f"/connectors/shop/dead-letters/{NO_LETTER}")
     assert (gone.status_code, gone.json()["code"]) == (404, "dead_letters.unknown")
 
 
@@ -128,12 +129,10 @@ def test_every_response_has_the_security_headers(api: Served) -> None:
 
 
 def test_no_answer_holds_the_sources_password(api: Served) -> None:
-    from tests.contract.api.test_access import filled
-
     paths = [r.path for r in routes(api.app) if "GET" in getattr(r, "methods", ())]
     assert len(paths) > 20
     for path in paths:
-        answer = api.call("GET", filled(path).replace("/x", f"/{api.letter}"), TOKENS[Role.ADMIN])
+        answer = api.call("GET", filled(path).replace(NO_LETTER, api.letter), TOKENS[Role.ADMIN])
         assert SECRET not in answer.text, path
     asked = api.get("/connectors/shop/status?source=true")
     assert asked.json()["source"]["reachable"] is False and SECRET not in asked.text

@@ -1,4 +1,4 @@
-"""Pipelines by name, as a shell sees them: one folder, real processes, no source and no JVM."""
+"""Pipelines by name, as a shell sees them: one folder, no source and no JVM."""
 
 from __future__ import annotations
 
@@ -7,58 +7,28 @@ import os
 import pty
 import subprocess
 import sys
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
 
 import pytest
 
+from tests.support.cli import ENTRY, INCLUDE, Desk
 from tidegate.config.loader import load_pipeline
 
-ROOT = Path(__file__).parents[3]
-ENTRY = "import sys; from tidegate.cli.main import main; main(sys.argv[1:])"
 TEXT = (
     "pipeline_id: shop\n"
     "source: {database: d, port: 1, password: '${NOT_SET}', tables: [public.orders]}\n"
 )
 
 
-class Shell:
-    """A working directory with a pipelines folder."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.environment = {
-            "PATH": "/usr/bin:/bin",
-            "HOME": str(folder),
-            "PYTHONPATH": str(ROOT / "include"),
-            "PYTHONWARNINGS": "error",
-        }
-        (folder / "mine.yaml").write_text(TEXT)
-
-    def __call__(self, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-c", ENTRY, *words],
-            cwd=self.folder,
-            env=self.environment | variables,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-
-    def result(self, *words: str, code: int = 0) -> Any:
-        done = self(*words, "--json")
-        assert done.returncode == code, done.stdout + done.stderr
-        document = json.loads(done.stdout)
-        return document["result" if document["ok"] else "error"]
-
-
 @pytest.fixture
-def shell(tmp_path: Path) -> Shell:
-    return Shell(tmp_path)
+def shell(desk: Callable[..., Desk]) -> Desk:
+    """A working directory with a file that is no pipeline of the folder yet."""
+    made = desk(HOME="/nowhere")
+    (made.folder / "mine.yaml").write_text(TEXT)
+    return made
 
 
-def test_a_pipelines_life_by_name(shell: Shell) -> None:
+def test_a_pipelines_life_by_name(shell: Desk) -> None:
     assert shell.result("list", code=2)["code"] == "config.no_folder"
     made = shell.result("create", "mine.yaml", "--offline")
     assert made["file"] == "include/config/pipelines/shop.yaml"
@@ -68,10 +38,10 @@ def test_a_pipelines_life_by_name(shell: Shell) -> None:
     assert shell.result("describe", "shop")["slot"] == "tidegate_shop"
     assert "did you mean shop?" in shell.result("describe", "shpo", code=2)["hint"]
 
-    stopped = shell("stop", "shop", "--reason", "moving house")
+    stopped = shell.run("stop", "shop", "--reason", "moving house")
     assert stopped.returncode == 0 and "keeps its WAL" in stopped.stdout
     assert shell.result("describe", "shop")["running"]["reason"] == "moving house"
-    quiet = shell("sweep", "shop", NOT_SET="x")
+    quiet = shell.run("sweep", "shop", NOT_SET="x")
     assert quiet.returncode == 0, quiet.stderr
     assert quiet.stdout.startswith("stopped  pipeline shop was stopped by")
     assert "tidegate start shop" in quiet.stdout and quiet.stderr == ""
@@ -84,31 +54,31 @@ def test_a_pipelines_life_by_name(shell: Shell) -> None:
     assert shell.result("delete", "shop", code=2)["code"] == "cli.not_confirmed"
     assert shell.result("delete", "shop", "--yes")["status"] == "deleted"
     assert shell.result("list")["pipelines"] == []
-    assert "tidegate init" in shell("list").stdout
+    assert "tidegate init" in shell.run("list").stdout
 
 
-def test_a_stopped_pipelines_verbs_end_well_as_json(shell: Shell) -> None:
-    shell("stop", "mine.yaml")
-    done = shell("run", "mine.yaml", "--once", "--json", NOT_SET="x")
+def test_a_stopped_pipelines_verbs_end_well_as_json(shell: Desk) -> None:
+    shell.run("stop", "mine.yaml")
+    done = shell.run("run", "mine.yaml", "--once", "--json", NOT_SET="x")
     document = json.loads(done.stdout)
     assert done.returncode == 0 and document["ok"] is True
     assert document["result"]["status"] == "stopped"
 
 
-def test_health_and_doctor_need_no_pipeline(shell: Shell) -> None:
+def test_health_and_doctor_need_no_pipeline(shell: Desk) -> None:
     healthy = shell.result("health")
     assert healthy["status"] == "ok"
     assert [part["name"] for part in healthy["components"]] == ["catalog", "storage"]
-    away = shell("health", "mine.yaml", "--json", NOT_SET="x")
+    away = shell.run("health", "mine.yaml", "--json", NOT_SET="x")
     assert away.returncode == 1
     assert json.loads(away.stdout)["result"]["status"] == "failed"
-    told = shell("doctor", "mine.yaml", NOT_SET="x")
+    told = shell.run("doctor", "mine.yaml", NOT_SET="x")
     assert told.returncode == 3
     for name in ("java", "jars", "ports", "disk", "catalog", "storage", "source", "airflow"):
         assert f"\n{name}" in f"\n{told.stdout}"
 
 
-def test_init_writes_a_file_that_loads_and_names_no_secret(shell: Shell) -> None:
+def test_init_writes_a_file_that_loads_and_names_no_secret(shell: Desk) -> None:
     words = ("init", "--pipeline-id", "fresh", "--database", "shop", "--offline")
     done = shell.result(*words, "-t", "public.orders", "-t", 'public."odd.name"')
     assert done["file"] == "fresh.yaml"
@@ -117,7 +87,8 @@ def test_init_writes_a_file_that_loads_and_names_no_secret(shell: Shell) -> None
     assert loaded.source.tables == ("public.orders", 'public."odd.name"')
     assert loaded.source.password.get_secret_value() == "${CDC_SOURCE_PASSWORD}"
     assert sum(line.startswith("#") for line in file.read_text().splitlines()) > 5
-    assert shell("validate", "fresh.yaml", "--offline", CDC_SOURCE_PASSWORD="x").returncode == 0
+    done = shell.run("validate", "fresh.yaml", "--offline", CDC_SOURCE_PASSWORD="x")
+    assert done.returncode == 0, done.stderr
     assert shell.result(*words, code=2)["code"] == "init.exists"
     assert shell.result("init", "--database", "d", code=2)["code"] == "init.not_asked"
     wrong = ("init", "--pipeline-id", "No Name", "--database", "d", "--offline")
@@ -126,12 +97,12 @@ def test_init_writes_a_file_that_loads_and_names_no_secret(shell: Shell) -> None
     assert needs["code"] == "init.no_password"
 
 
-def test_init_asks_on_a_terminal(shell: Shell) -> None:
+def test_init_asks_on_a_terminal(shell: Desk) -> None:
     master, slave = pty.openpty()
     with subprocess.Popen(
         [sys.executable, "-c", ENTRY, "init", "--offline"],
         cwd=shell.folder,
-        env=shell.environment | {"TERM": "dumb"},
+        env=os.environ | {"TERM": "dumb", "PYTHONPATH": str(INCLUDE)},
         stdin=slave,
         stdout=slave,
         stderr=slave,
@@ -155,13 +126,13 @@ def test_init_asks_on_a_terminal(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize("name", ["bash", "zsh", "fish"])
-def test_every_shell_gets_a_script(shell: Shell, name: str) -> None:
-    done = shell("completion", name)
+def test_every_shell_gets_a_script(shell: Desk, name: str) -> None:
+    done = shell.run("completion", name)
     assert done.returncode == 0 and "_TIDEGATE_COMPLETE" in done.stdout, done.stderr
 
 
-def test_a_shell_completes_verbs_options_and_pipelines(shell: Shell) -> None:
-    shell("create", "mine.yaml", "--offline")
+def test_a_shell_completes_verbs_options_and_pipelines(shell: Desk) -> None:
+    shell.run("create", "mine.yaml", "--offline")
 
     def completed(line: str) -> list[str]:
         asked = {
@@ -169,7 +140,16 @@ def test_a_shell_completes_verbs_options_and_pipelines(shell: Shell) -> None:
             "COMP_WORDS": line,
             "COMP_CWORD": str(len(line.split(" ")) - 1),
         }
-        return shell(**asked).stdout.split()
+        # Completion ends the process as the shell library likes it: a process of its own.
+        return subprocess.run(
+            [sys.executable, "-c", ENTRY],
+            cwd=shell.folder,
+            env=os.environ | asked | {"PYTHONPATH": str(INCLUDE)},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        ).stdout.split()
 
     assert completed("tidegate sta") == ["start", "status"]
     assert completed("tidegate offsets se") == ["set"]

@@ -13,7 +13,9 @@ from tidegate.api.models.status import Gate, Verified
 TableName = Annotated[str, Field(min_length=1, max_length=200, examples=["public.orders"])]
 Text = Annotated[str, Field(max_length=500)]
 Tables = Annotated[
-    list[TableName] | None, Field(max_length=1000, description="null: all of the pipeline.")
+    list[TableName] | None,
+    # An empty selection is a mistake, not "all".
+    Field(min_length=1, max_length=1000, description="null: all of the pipeline."),
 ]
 
 
@@ -60,8 +62,12 @@ class LetterChoice(Body):
     """Which dead letters; what is left out chooses all."""
 
     tables: Tables = None
-    event_ids: list[Annotated[str, Field(max_length=64)]] | None = Field(None, max_length=1000)
-    codes: list[Annotated[str, Field(max_length=100)]] | None = Field(None, max_length=100)
+    event_ids: list[Annotated[str, Field(max_length=64)]] | None = Field(
+        None, min_length=1, max_length=1000
+    )
+    codes: list[Annotated[str, Field(max_length=100)]] | None = Field(
+        None, min_length=1, max_length=100
+    )
     dry_run: bool = False
 
 

@@ -40,9 +40,10 @@ class View(BaseModel):
 
 
 class Body(BaseModel):
-    """A request. Unknown keys are refused, and what was sent is not repeated in errors."""
+    """A request. Unknown keys and near misses (0 for false) are refused, and what was sent is not
+    repeated in errors."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, hide_input_in_errors=True)
 
 
 class Problem(View):

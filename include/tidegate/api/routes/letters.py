@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from typing import Annotated
+from uuid import UUID
 
-from fastapi import APIRouter, Path, Query, status
+from fastapi import APIRouter, Query, status
 
 from tidegate.api.access import Role, needs
 from tidegate.api.models.actions import Discarded, Letter, LetterChoice, LetterDetail, RunView
@@ -39,11 +40,11 @@ def list_letters(
     return Page(items=items, next=rows.next, total=rows.total)
 
 
-@router.get(f"{PLACE}/{{event_id}}")
+@router.get(f"{PLACE}/{{event_id:uuid}}")
 @needs(Role.EDIT)
-def get_letter(about: About, event_id: Annotated[str, Path(max_length=64)]) -> LetterDetail:
+def get_letter(about: About, event_id: UUID) -> LetterDetail:
     """One letter with the change it holds. Shows row values, so it needs more than a look."""
-    found = dead_letters.show(about.pipeline, about.platform, event_id)
+    found = dead_letters.show(about.pipeline, about.platform, str(event_id))
     return LetterDetail(
         letter=Letter.model_validate(found.letter),
         key=list(found.letter.key),
