@@ -78,7 +78,7 @@ docs: setup ## Generate the reference pages from the code
 
 .PHONY: site
 site: setup ## Build the documentation's site into site/ (warnings are errors)
-	@NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict --quiet && echo "site/index.html"
+	@NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict && echo "site/index.html"
 
 .PHONY: lock
 lock: ## Compile requirements*.lock (ARGS=--upgrade to move versions)
