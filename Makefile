@@ -33,15 +33,16 @@ setup: ## Create .venv, install packages, find or install Java, fetch jars
 
 ##@ Tests
 
-.PHONY: test-unit test-spark test-integration test-conformance test-dags test-system test-faults
+.PHONY: test-unit test-spark test-integration test-conformance test-dags test-page test-system test-faults
 test-unit: setup ## Unit and contract tests (no JVM, no server)
 test-spark: setup ## Spark tests
 test-integration: setup ## Tests against a real PostgreSQL
 test-conformance: setup ## Every conformance case on every path, on PostgreSQL 15
 test-dags: setup ## Dags, operators, sensors
+test-page: setup ## The browser page, in Chromium
 test-system: setup ## A pipeline on a Spark cluster, S3 and a PostgreSQL catalog
 test-faults: setup ## The whole matrix of killed processes, full disks, locked catalogs (half an hour)
-test-unit test-spark test-integration test-conformance test-dags test-system test-faults:
+test-unit test-spark test-integration test-conformance test-dags test-page test-system test-faults:
 	@$(ENV) && $(PY) scripts/run_tests.py $(@:test-%=%) $(ARGS)
 
 ##@ Checks and reference
@@ -75,13 +76,17 @@ bench: setup ## Measure, write benchmarks/results/*.json and the table in docs/r
 docs: setup ## Generate the reference pages from the code
 	@$(ENV) && $(PY) docs/generate.py
 
+.PHONY: site
+site: setup ## Build the documentation's site into site/ (warnings are errors)
+	@NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict && echo "site/index.html"
+
 .PHONY: lock
 lock: ## Compile requirements*.lock (ARGS=--upgrade to move versions)
 	@scripts/lock.sh $(ARGS)
 
 .PHONY: clean
 clean: down ## Remove .venv, local state and caches (source files stay)
-	@rm -rf .venv .tidegate .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist
+	@rm -rf site .venv .tidegate .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 	@find include -name '*.egg-info' -type d -prune -exec rm -rf {} +
 

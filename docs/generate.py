@@ -1,4 +1,4 @@
-"""Write docs/reference/{configuration,cli,errors,types}.md from the code; --check fails if they differ.
+"""Write docs/reference/{api,cli,configuration,errors,types}.md from the code; --check fails if they differ.
 
     python docs/generate.py          # make docs
     python docs/generate.py --check  # make lint
@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from tidegate.api import reference as api
 from tidegate.cli import error_reference, reference
 from tidegate.cli.main import app
 from tidegate.config import reference as configuration
@@ -19,6 +20,7 @@ TARGET = Path(__file__).parent / "reference"
 
 def pages() -> dict[str, str]:
     return {
+        "api.md": api.reference(),
         "configuration.md": configuration.reference(),
         "cli.md": reference.reference(app),
         "errors.md": error_reference.reference(),

@@ -1,4 +1,4 @@
-"""Mounts Tidegate's HTTP application into Airflow's API server under /tidegate."""
+"""Mounts Tidegate's HTTP application into Airflow's API server under /tidegate, with an entry in its navigation."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ from typing import Any, ClassVar
 
 from airflow.plugins_manager import AirflowPlugin
 
-from tidegate.api.app import create_app
+from tidegate.airflow.api import MountedApi
+from tidegate.airflow.navigation import navigation
+
+PLACE = "/tidegate"
 
 
 class TidegatePlugin(AirflowPlugin):
     name = "tidegate"
     fastapi_apps: ClassVar[list[dict[str, Any]]] = [
-        {"name": "tidegate", "app": create_app(), "url_prefix": "/tidegate"}
+        {"name": "tidegate", "app": MountedApi(), "url_prefix": PLACE}
     ]
+    external_views: ClassVar[list[dict[str, Any]]] = [navigation(PLACE)]

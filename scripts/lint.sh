@@ -26,4 +26,5 @@ check "ruff format" .venv/bin/ruff format --check --quiet "${folders[@]}"
 check "mypy" .venv/bin/mypy
 check "import contracts" .venv/bin/lint-imports
 check "generated reference" .venv/bin/python docs/generate.py --check
+NO_MKDOCS_2_WARNING=1 check "documentation site" .venv/bin/mkdocs build --strict --site-dir .tidegate/site
 exit $failed

@@ -30,13 +30,14 @@ SUITES: dict[str, tuple[str, ...]] = {
     "integration": ("tests/integration",),
     "conformance": ("tests/conformance",),
     "dags": ("tests/dags",),
+    "page": ("tests/page",),
     "system": ("tests/system",),
     "faults": ("tests/faults",),
 }
 
 LANES: tuple[tuple[str, ...], ...] = (
     ("unit", "integration", "system", "faults"),
-    ("conformance", "spark", "dags"),
+    ("conformance", "spark", "dags", "page"),
 )
 """Suites that run one after the other; the lanes are about equally long."""
 

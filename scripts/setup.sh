@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Everything `make demo` and `make test` need: .venv, packages, Java, jars.
+# Everything `make demo` and `make test` need: .venv, packages, Java, jars; for tests a browser.
 #
 # Idempotent: each step leaves a stamp under .venv/tidegate and is skipped while the stamp holds.
 # Works with or without uv, as root or not. Settings: PYTHON (interpreter), JAVA_HOME.
@@ -9,8 +9,9 @@ cd "$(dirname "$0")/.."
 readonly VENV=.venv
 readonly STATE=$VENV/tidegate
 readonly LOCK=requirements-dev.lock
-readonly STEPS=4
+readonly STEPS=5
 readonly JAVA_PACKAGE=openjdk-17-jre-headless
+readonly BROWSER_PACKAGE=chromium
 
 step() { printf '\033[1m[%s/%s]\033[0m %s\n' "$1" "$STEPS" "$2"; }
 note() { printf '      %s\n' "$*"; }
@@ -204,6 +205,25 @@ fetch_jars() {
     stamp jars "$wanted"
 }
 
+# --- browser ----------------------------------------------------------------------------------
+
+wants_browser() { case $(target) in test | test-dags | test-page) true ;; *) false ;; esac }
+
+# The tests of the page say so themselves where there is none: everything else runs without.
+ensure_browser() {
+    local name
+    for name in chromium chromium-browser google-chrome-stable google-chrome; do
+        command -v $name >/dev/null 2>&1 && note "$(command -v $name)" && return
+    done
+    if can_apt; then
+        note "installing $BROWSER_PACKAGE"
+        apt_install $BROWSER_PACKAGE && return
+    fi
+    note "no Chromium: \`make test-page\` needs one"
+    note "Debian, Ubuntu:  sudo apt-get install -y $BROWSER_PACKAGE"
+    note "macOS:           brew install --cask chromium"
+}
+
 # --- all --------------------------------------------------------------------------------------
 
 main() {
@@ -221,6 +241,8 @@ main() {
     ensure_java
     step 4 "jars"
     fetch_jars
+    step 5 "browser"
+    if wants_browser; then ensure_browser; else note "only tests need one"; fi
     note "set-up done in $((SECONDS - started)) s"
 }
 

@@ -9,9 +9,12 @@ os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSeria
 
 pytest_plugins = [
     "tests.support.no_skips",
+    "tests.support.browser",
     "tests.support.cluster",
     "tests.support.lake",
     "tests.support.postgres",
+    "tests.support.shop",
     "tests.support.spark",
     "tests.support.stack",
+    "tests.support.cli",  # after what it imports, or assertions there are not rewritten
 ]

@@ -8,7 +8,11 @@ retry, wait or stop; the CLI and the Airflow operators both ask it.
 from __future__ import annotations
 
 import enum
-from typing import ClassVar
+from typing import ClassVar, Final
+
+STOPPED_CODE: Final = "pipeline.stopped"
+"""Somebody stopped the pipeline (``lake.pauses``): by this every door knows that a job ended
+quietly, not wrongly."""
 
 
 class Decision(enum.Enum):

@@ -62,6 +62,9 @@ POINTS: Final[frozenset[str]] = frozenset(
         "registry.after_told",
         # rollback
         "rollback.after_commit",
+        # a position set by hand: stamp on a branch → publish
+        "offset.after_stamp",
+        "offset.after_publish",
         # every audited action: begun is noted → the action
         "audit.after_begun",
     }

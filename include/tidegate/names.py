@@ -19,13 +19,15 @@ POSITION_PROPERTY: Final = "tidegate.position"  # lake tables: applied through (
 EPOCH_PROPERTY: Final = "tidegate.epoch"
 CAPTURED_THROUGH: Final = "tidegate.captured_through"  # change log
 RUN_PROPERTY: Final = "tidegate.run"
-STEP_PROPERTY: Final = "tidegate.step"  # apply | sweep | chunk | repair | stamp | part
+STEP_PROPERTY: Final = "tidegate.step"  # apply | sweep | chunk | repair | stamp | part | offset
 STEP_SWEEP: Final = "sweep"  # of the snapshot that publishes a sweep
 STEP_REPAIR: Final = "repair"  # of the one that publishes rows read again by key
 LETTERS_PROPERTY: Final = "tidegate.letters"  # the batch that parked or resolved dead letters
 CHUNK_PROPERTY: Final = "tidegate.chunk"
 FORMAT_PROPERTY: Final = "tidegate.format"  # version of what we store; see STORED_FORMAT
 STORED_FORMAT: Final = "1"
+DEPLOYMENT_PROPERTY: Final = "tidegate.deployment"  # of the control namespace, while deployed
+STEP_OFFSET: Final = "offset"  # of the empty commit by which someone moved a table's position
 
 CDC_PREFIX: Final = "_cdc_"
 """Prefix of the columns that Tidegate adds to lake tables."""

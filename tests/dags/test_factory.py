@@ -20,7 +20,7 @@ from tidegate.airflow.dags.verify import verify_arguments
 from tidegate.airflow.factory import build_dags, raise_problems
 from tidegate.errors import ConfigError
 
-KINDS = ("changes", "maintenance", "redrive", "schema", "sweep", "verify")
+KINDS = ("changes", "maintenance", "redrive", "rollback", "schema", "sweep", "verify")
 RELOAD = """
 sinks:
   - sink_id: lake

@@ -14,6 +14,7 @@ from tests.dags.conftest import Airflow, PipelineFile
 from tidegate.airflow.sensors.gate import TableGateSensor
 from tidegate.airflow.triggers.gate import TableGateTrigger
 from tidegate.config.loader import load_pipeline, load_platform
+from tidegate.control.running import stop
 from tidegate.lake.catalog import open_catalog
 from tidegate.lake.gate import Gate
 
@@ -87,6 +88,19 @@ def test_a_gate_that_stays_closed_skips_with_the_reason(files: dict[str, str], g
     assert not event["open"]
     with pytest.raises(AirflowSkipException, match=r"held \(.*by ann, duplicate keys\)"):
         sensor(files, 0.1).execute_complete({}, event)
+
+
+def test_a_stopped_pipeline_is_not_waited_for(files: dict[str, str], gate: Gate) -> None:
+    gate.hold([TABLE], "duplicate keys", "ann")
+    waiting = deferred(files)
+    pipeline = load_pipeline(files["pipeline_file"])
+    stop(pipeline, load_platform(files["platform_file"]), reason="moving house")
+    event = asyncio.run(first_event(waiting))
+    assert event["stopped"] and not event["open"]
+    with pytest.raises(AirflowSkipException, match="moving house"):
+        sensor(files).execute_complete({}, event)
+    with pytest.raises(AirflowSkipException, match="moving house"):
+        sensor(files).execute({})
 
 
 DAG_FILE = """

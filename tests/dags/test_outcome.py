@@ -51,6 +51,13 @@ def test_held_work_someone_asked_for_is_tried_again() -> None:
     assert not isinstance(caught.value, AirflowSkipException)
 
 
+@pytest.mark.parametrize("on_held", OnHeld)
+def test_a_stopped_pipeline_is_skipped_whoever_asked(on_held: OnHeld) -> None:
+    error = HeldError("pipeline.stopped", "shop was stopped by ann", hint="start it")
+    with pytest.raises(AirflowSkipException, match="stopped by ann"):
+        settle(ended(error), on_held=on_held, died="")
+
+
 def test_a_process_that_died_without_a_word_is_tried_again() -> None:
     with pytest.raises(AirflowException, match="ended with status 137") as caught:
         settle(None, on_held=OnHeld.SKIP, died="capture ended with status 137")

@@ -1,41 +1,174 @@
-"""Airflow's API server mounts the plugin's application."""
+"""Tidegate's HTTP API inside Airflow's own API server: its login, its roles, its Dags."""
 
 from __future__ import annotations
 
-import asyncio
-import importlib.util
-from types import ModuleType
+import datetime
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-import httpx
-from fastapi import FastAPI
+import jwt
+import pytest
+from fastapi.routing import APIRoute
 
-import tidegate
+from tests.contract.api.test_access import PUBLIC, filled, routes
 from tests.dags.conftest import PROJECT
+from tests.support.api import CLIENT, listening
+
+# Airflow's server, in this process, warns of its own dependencies.
+pytestmark = pytest.mark.filterwarnings("ignore")
+BASE = "/tidegate/api/v1/cdc"
+WEAKER = {"edit": "viewer", "admin": "user"}
 
 
-def load_plugin() -> ModuleType:
-    """As Airflow does: by its file name, as a top-level module."""
-    spec = importlib.util.spec_from_file_location(
-        "tidegate_plugin", PROJECT / "plugins" / "tidegate_plugin.py"
+@dataclass
+class Server:
+    """Airflow's API server, and tokens of users with its simple roles."""
+
+    url: str
+    tokens: dict[str, str]
+
+    def call(self, method: str, path: str, role: str | None = None, **options: Any) -> Any:
+        headers = {"authorization": f"Bearer {self.tokens[role]}"} if role else {}
+        headers |= options.pop("headers", {})
+        return CLIENT.request(method, f"{self.url}{path}", headers=headers, **options)
+
+
+@pytest.fixture(scope="module")
+def server(airflow_db: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    folder = tmp_path_factory.mktemp("plugin")
+    (folder / "pipelines").mkdir()
+    (folder / "pipelines" / "shop.yaml").write_text(
+        "pipeline_id: shop\nsource: {database: shop, tables: [public.orders]}\n"
     )
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    (folder / "platform.yaml").write_text("lake: {home: lake}\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TIDEGATE_PIPELINES_DIR", str(folder / "pipelines"))
+        patch.setenv("TIDEGATE_PLATFORM_FILE", str(folder / "platform.yaml"))
+        _serialize()
+        yield from _served()
 
 
-def test_health_says_the_version_and_nothing_else() -> None:
-    (entry,) = load_plugin().TidegatePlugin.fastapi_apps
-    server = FastAPI()
-    server.mount(entry["url_prefix"], entry["app"])
+def _serialize() -> None:
+    """Make the Dags known, as the Dag processor does."""
+    from airflow.dag_processing.bundles.manager import DagBundlesManager
+    from airflow.dag_processing.dagbag import BundleDagBag, sync_bag_to_db
 
-    async def get(path: str) -> httpx.Response:
-        transport = httpx.ASGITransport(app=server)
-        async with httpx.AsyncClient(transport=transport, base_url="http://airflow") as client:
-            return await client.get(path)
+    manager = DagBundlesManager()
+    manager.sync_bundles_to_db()
+    for bundle in manager.get_all_dag_bundles():
+        bundle.initialize()
+        bag = BundleDagBag(bundle.path, bundle_path=bundle.path, bundle_name=bundle.name)
+        assert not bag.import_errors, bag.import_errors
+        sync_bag_to_db(bag, bundle.name, None)
 
-    health = asyncio.run(get("/tidegate/health"))
-    assert health.json() == {"status": "ok", "version": tidegate.__version__}
+
+def _served() -> Iterator[Server]:
+    from airflow.api_fastapi.app import create_app, get_auth_manager, purge_cached_app
+    from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
+
+    from tidegate.airflow.api import airflow_app
+
+    airflow_app.cache_clear()
+    app = create_app(apps="core")
+    manager = get_auth_manager()
+    tokens = {
+        role: manager.generate_jwt(SimpleAuthManagerUser(username=f"{role}-ann", role=role))
+        for role in ("viewer", "user", "op")
+    }
+    claims = jwt.decode(tokens["op"], options={"verify_signature": False})
+    tokens["foreign"] = jwt.encode(claims, "another-server-another-server-another", "HS512")
+    past = datetime.datetime.now(datetime.UTC) - datetime.timedelta(hours=1)
+    secret = "only-for-tests-only-for-tests-only-for-tests"
+    tokens["old"] = jwt.encode({**claims, "exp": past}, secret, "HS512")
+    with listening(app) as url:
+        yield Server(url, tokens)
+    purge_cached_app()
+
+
+def test_every_route_asks_airflow_who_is_there(server: Server) -> None:
+    from tidegate.airflow.api import airflow_app
+
+    found = [r for r in routes(airflow_app()) if isinstance(r, APIRoute) and r.path not in PUBLIC]
+    assert len(found) > 35
+    for route in found:
+        for method in route.methods:
+            path = f"/tidegate{filled(route.path)}"
+            assert server.call(method, path, json={}).status_code == 401, path
+            for role in ("foreign", "old"):
+                assert server.call(method, path, role, json={}).status_code == 401, path
+
+
+def test_every_route_asks_for_the_role_it_needs(server: Server) -> None:
+    from tidegate.airflow.api import airflow_app
+    from tidegate.api.access import role_of
+
+    checked = 0
+    for route in routes(airflow_app()):
+        weaker = WEAKER.get(str(role_of(route)))
+        for method in route.methods if isinstance(route, APIRoute) and weaker else ():
+            answer = server.call(method, f"/tidegate{filled(route.path)}", weaker, json={})
+            assert (answer.status_code, answer.json()["code"]) == (403, "api.role"), route.path
+            checked += 1
+    assert checked > 12
+
+
+def test_viewers_read_and_strangers_only_learn_that_it_lives(server: Server) -> None:
+    listed = server.call("GET", f"{BASE}/connectors", "viewer")
+    assert [item["name"] for item in listed.json()["items"]] == ["shop"]
+    assert server.call("GET", "/tidegate/healthz").status_code == 200
     for page in ("openapi.json", "docs", "redoc"):
-        assert asyncio.run(get(f"/tidegate/{page}")).status_code == 404
+        assert server.call("GET", f"/tidegate/{page}", "op").status_code == 404
+
+
+def test_a_cookie_counts_for_airflows_own_pages_only(server: Server) -> None:
+    cookie = {"cookie": f"_token={server.tokens['user']}"}
+    path = f"{BASE}/connectors/shop/stop"
+    assert server.call("GET", f"{BASE}/connectors", headers=cookie).status_code == 200
+    elsewhere = {**cookie, "origin": "https://evil.example"}
+    for headers in (cookie, elsewhere, {**elsewhere, "sec-fetch-site": "cross-site"}):
+        answer = server.call("POST", path, headers=headers)
+        assert (answer.status_code, answer.json()["code"]) == (403, "api.cross_site")
+    own = {**cookie, "origin": server.url}
+    answer = server.call("POST", path, headers=own, json={"reason": "look"})
+    assert (answer.status_code, answer.json()["actor"]) == (200, "user-ann")
+    server.call("POST", f"{BASE}/connectors/shop/start", "user")
+
+
+def test_work_becomes_a_run_of_the_pipelines_dag_once(server: Server) -> None:
+    body = {"tables": ["public.orders"], "where": "id >= 1", "dry_run": True}
+    key = {"idempotency-key": "one-and-the-same"}
+    path = f"{BASE}/connectors/shop/snapshot"
+    first = server.call("POST", path, "user", json=body, headers=key)
+    assert first.status_code == 202, first.text
+    run = first.json()
+    assert (run["state"], run["started_by"]) == ("queued", "user-ann (api)")
+    assert run["link"].endswith(f"/dags/shop__sweep/runs/{run['id']}")
+    assert server.call("POST", path, "user", json=body, headers=key).json()["id"] == run["id"]
+    other = server.call("POST", path, "user", json={"dry_run": True}, headers=key)
+    assert (other.status_code, other.json()["code"]) == (409, "api.idempotency_key")
+    found = server.call("GET", f"{BASE}/connectors/shop/runs/{run['id']}", "viewer").json()
+    assert found["options"]["where"] == "id >= 1" and found["options"]["resume"] is True
+    for verb, dag in (("verify", "verify"), ("maintain", "maintenance")):
+        answer = server.call("POST", f"{BASE}/connectors/shop/{verb}", "user", json={})
+        assert f"/dags/shop__{dag}/runs/" in answer.json()["link"]
+    assert len(server.call("GET", f"{BASE}/connectors/shop/runs", "viewer").json()) == 3
+
+
+def test_loading_the_plugin_loads_no_lake() -> None:
+    """Every task's process loads plugins."""
+    code = (
+        "import sys; sys.path[:0] = ['plugins']; import tidegate_plugin;"
+        "print([m for m in ('pyiceberg', 'pyarrow', 'pandas') if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code],
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip().splitlines()[-1] == "[]"

@@ -6,10 +6,12 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from tests.support.postgres import SourceDatabase
@@ -20,8 +22,11 @@ INCLUDE = Path(__file__).parents[2] / "include"
 SECONDS = 500
 PASSWORD_VARIABLE = "TEST_SOURCE_PASSWORD"
 
-_SCHEMA_VERBS = tuple(("schema", verb) for verb in ("approve", "leave", "check", "register"))
-"""``schema`` alone shows."""
+_SECOND_VERBS = (
+    *(("schema", verb) for verb in ("approve", "leave", "check", "register")),
+    ("offsets", "set"),
+)
+"""`schema` and `offsets` alone show."""
 
 
 @dataclass
@@ -37,7 +42,7 @@ class Cli:
 
     def command(self, *words: str) -> list[str]:
         """The pipeline's file goes after the verb."""
-        grouped = words[0] in ("gate", "lakehouse", "dead-letters") or words[:2] in _SCHEMA_VERBS
+        grouped = words[0] in ("gate", "lakehouse", "dead-letters") or words[:2] in _SECOND_VERBS
         verbs = 2 if grouped else 1
         return [sys.executable, "-c", ENTRY, *words[:verbs], str(self.file), *words[verbs:]]
 
@@ -79,6 +84,64 @@ class Cli:
         document = json.loads(done.stdout)
         assert document["ok"] is (code == 0)
         return document["result" if "result" in document else "error"]
+
+
+class Desk:
+    """Commands in this very process: its own folder and environment, the same exit codes and
+    streams. For scenarios of many commands, of which each would import for a second or more."""
+
+    def __init__(
+        self,
+        folder: Path,
+        capture: pytest.CaptureFixture[str],
+        monkeypatch: pytest.MonkeyPatch,
+        variables: dict[str, str],
+    ) -> None:
+        self.folder = folder
+        self._capture = capture
+        self._monkeypatch = monkeypatch
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.chdir(folder)
+
+    def run(self, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        from tidegate.cli.main import main
+
+        self._capture.readouterr()
+        with self._monkeypatch.context() as patched:
+            for name, value in variables.items():
+                patched.setenv(name, value)
+            with pytest.raises(SystemExit) as ended:
+                main(list(words))
+        said = self._capture.readouterr()
+        return subprocess.CompletedProcess(list(words), int(ended.value.code or 0), *said)
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        """A process after all: for what runs until a signal."""
+        return subprocess.Popen(
+            [sys.executable, "-c", ENTRY, *words],
+            cwd=self.folder,
+            env={**os.environ, "PYTHONPATH": str(INCLUDE)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def result(self, *words: str, code: int = 0, **variables: str) -> Any:
+        """The document that ``--json`` prints; stdout must hold nothing else."""
+        done = self.run(*words, "--json", **variables)
+        assert done.returncode == code, f"{words}: {done}"
+        document = json.loads(done.stdout)
+        assert document["ok"] is (code == 0)
+        return document["result" if "result" in document else "error"]
+
+
+@pytest.fixture
+def desk(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Desk]:
+    """Makes a :class:`Desk` in ``tmp_path``; keyword arguments are environment variables."""
+    return lambda **variables: Desk(tmp_path, capfd, monkeypatch, variables)
 
 
 def with_columns(cli: Cli, table: str, columns: dict[str, Any]) -> None:

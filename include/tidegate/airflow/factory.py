@@ -20,22 +20,17 @@ from airflow.sdk.exceptions import AirflowException
 from tidegate.airflow.dags.changes import changes
 from tidegate.airflow.dags.redrive import redrive
 from tidegate.airflow.dags.reload import reload, reload_tables
+from tidegate.airflow.dags.rollback import rollback
 from tidegate.airflow.dags.schema import schema
 from tidegate.airflow.dags.setting import Setting
 from tidegate.airflow.dags.sweep import sweep
 from tidegate.airflow.dags.upkeep import maintenance
 from tidegate.airflow.dags.verify import verify
+from tidegate.config.folder import CONFIG_DIR, pipeline_files, pipelines_dir
 from tidegate.config.loader import PLATFORM_FILE_VARIABLE, load_pipeline, load_platform
 from tidegate.errors import ConfigError, TidegateError
 
-PIPELINES_VARIABLE: Final = "TIDEGATE_PIPELINES_DIR"
-CONFIG_DIR: Final = Path("include", "config")
-
-
-def pipelines_dir(project: Path) -> Path:
-    """``TIDEGATE_PIPELINES_DIR``, or ``include/config/pipelines`` of the project."""
-    named = os.environ.get(PIPELINES_VARIABLE)
-    return Path(named) if named else project / CONFIG_DIR / "pipelines"
+__all__ = ["build_dags", "pipelines_dir", "platform_path", "raise_problems"]
 
 
 def platform_path(project: Path) -> Path | None:
@@ -82,7 +77,7 @@ def _outcomes(
         yield error
         return
     owners: dict[str, Path] = {}
-    for file in _files(Path(directory).absolute()):
+    for file in pipeline_files(Path(directory).absolute()):
         try:
             pipeline = load_pipeline(file, resolve_secrets=False)
             _claim(pipeline.pipeline_id, file, owners)
@@ -92,10 +87,6 @@ def _outcomes(
         except (AirflowException, ValueError) as error:
             # What only Airflow can judge: a cron expression, a tag, an owner.
             yield ConfigError("config.dag", f"{file}: {error}", hint="correct the file")
-
-
-def _files(directory: Path) -> list[Path]:
-    return sorted(file for file in directory.iterdir() if file.suffix in {".yaml", ".yml"})
 
 
 def _claim(pipeline_id: str, file: Path, owners: dict[str, Path]) -> None:
@@ -108,8 +99,11 @@ def _claim(pipeline_id: str, file: Path, owners: dict[str, Path]) -> None:
         )
 
 
+_KINDS: Final = (changes, sweep, maintenance, verify, schema, redrive, rollback)
+
+
 def _dags(setting: Setting) -> dict[str, DAG]:
-    dags = [build(setting) for build in (changes, sweep, maintenance, verify, schema, redrive)]
+    dags = [build(setting) for build in _KINDS]
     if reload_tables(setting.pipeline):
         dags.append(reload(setting))
     return {dag.dag_id: dag for dag in dags}

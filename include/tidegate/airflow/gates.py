@@ -19,6 +19,8 @@ class GateView:
 
     open: bool
     text: str
+    stopped: bool = False
+    """The whole pipeline is: waiting for this gate is of no use."""
 
 
 def read_gates(
@@ -27,12 +29,17 @@ def read_gates(
     """Gates by source table. Reads the catalog: for workers and the triggerer's threads only."""
     from tidegate.lake.catalog import open_catalog
     from tidegate.lake.gate import Gate, GateState
+    from tidegate.lake.pauses import Pauses, stopped_error
 
     pipeline = load_pipeline(pipeline_file, resolve_secrets=False)
     platform = load_platform(platform_file)
     wanted = list(pipeline.source.tables if tables is None else tables)
     with closing(open_catalog(platform, pipeline)) as catalog:
+        pause = Pauses(catalog, pipeline).stopped()
         states = Gate(catalog, pipeline, platform.gate).states(wanted)
+    if pause is not None:
+        text = str(stopped_error(pipeline.pipeline_id, pause))
+        return {table: GateView(False, f"{table}: {text}", stopped=True) for table in wanted}
     return {
         table: GateView(state.state is GateState.OPEN, _words(table, state))
         for table, state in states.items()

@@ -8,7 +8,7 @@ from typing import Any
 
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
-from tidegate.errors import Decision, TidegateError, decide
+from tidegate.errors import STOPPED_CODE, Decision, TidegateError, decide
 from tidegate.jobs.lines import public, table_line
 from tidegate.jobs.result import JobResult
 
@@ -33,7 +33,10 @@ def settle(outcome: JobResult | None, *, on_held: OnHeld, died: str) -> dict[str
 
 
 def raise_for(error: TidegateError, on_held: OnHeld) -> None:
-    """Config, data and fatal errors fail at once; retriable ones back off; held ones wait."""
+    """Config, data and fatal errors fail at once; retriable ones back off; held ones wait. A stop
+    is no failure, whoever asked: the task is skipped with the reason."""
+    if error.code == STOPPED_CODE:
+        raise AirflowSkipException(str(error))
     match decide(error):
         case Decision.STOP:
             raise AirflowFailException(str(error))

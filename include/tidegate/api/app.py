@@ -1,23 +1,62 @@
-"""The HTTP application that Airflow's plugin mounts.
+"""The HTTP application: routes, the one access check, problem documents, headers.
 
-For now it answers one question: is it there. Status and actions come with the HTTP API; until then
-``tidegate`` on the command line is the way. Airflow adds no login to plugin applications: nothing
-here may tell more than a stranger may know.
+``create_app`` takes what differs between the two places it runs in: who callers are
+(:class:`~tidegate.api.access.Authorizer`) and how work is started
+(:class:`~tidegate.api.runner.Runner`).
 """
 
 from __future__ import annotations
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 
 import tidegate
+from tidegate.api import openapi, problems
+from tidegate.api.access import Authorizer, check_access
+from tidegate.api.exposition import Figures
+from tidegate.api.headers import ResponseHeaders
+from tidegate.api.live import LiveStatus
+from tidegate.api.pipelines import Pipelines
+from tidegate.api.routes import (
+    about,
+    connectors,
+    gates,
+    health,
+    letters,
+    life,
+    live,
+    metrics,
+    page,
+    proofs,
+    runs,
+    schemas,
+    tables,
+)
+from tidegate.api.routes.subject import BASE
+from tidegate.api.runner import Runner
 
 
-def create_app() -> FastAPI:
+def create_app(pipelines: Pipelines, authorizer: Authorizer, runner: Runner) -> FastAPI:
     """The application; without the interactive pages FastAPI adds by itself."""
-    app = FastAPI(title="Tidegate", docs_url=None, redoc_url=None, openapi_url=None)
-
-    @app.get("/health")
-    def health() -> dict[str, str]:
-        return {"status": "ok", "version": tidegate.__version__}
-
+    app = FastAPI(
+        title="Tidegate",
+        version=tidegate.__version__,
+        description="Status and actions of change-data-capture pipelines.",
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        dependencies=[Depends(check_access)],
+    )
+    app.state.pipelines = pipelines
+    app.state.authorizer = authorizer
+    app.state.runner = runner
+    app.state.live = LiveStatus(pipelines)
+    app.state.figures = Figures(pipelines)
+    problems.install(app)
+    app.add_middleware(ResponseHeaders)
+    app.include_router(health.router)
+    app.include_router(metrics.router)
+    app.include_router(page.router)
+    for part in (connectors, life, tables, gates, letters, schemas, runs, proofs, live, about):
+        app.include_router(part.router, prefix=BASE)
+    openapi.install(app)
     return app

@@ -62,7 +62,8 @@ def found(root: Path | None = None) -> Iterator[Raised]:
 
 
 def _in_module(tree: ast.Module, module: str) -> Iterator[Raised]:
-    constants = dict(_constants(tree))
+    shared = {name: text for name, text in vars(errors).items() if isinstance(text, str)}
+    constants = shared | dict(_constants(tree))
     kinds = set(_kinds()) | set(_subclasses(tree))
     for owner, call in _calls(tree, None):
         kind = _kind(call, owner, kinds)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 import typer
 
 from tidegate.cli.output import Output, Render
-from tidegate.errors import ConfigError, ExitCode, exit_code
+from tidegate.errors import STOPPED_CODE, ConfigError, ExitCode, TidegateError, exit_code
 from tidegate.observability import caller, log
 
 INTERRUPTED: Final = 130
@@ -33,6 +33,7 @@ class Invocation:
     output: Output
     pipeline: PipelineConfig
     platform: PlatformConfig
+    file: Path
 
     def finish(self, result: Any, render: Render, *, failed: bool = False) -> None:
         """Print the result; a failed one ends the process with the runtime exit code."""
@@ -46,16 +47,28 @@ class Invocation:
 
         return known_tables(self.pipeline, wanted)
 
+    def refuse_stopped(self, *, unless: bool = False) -> None:
+        """End quietly if the pipeline is stopped, before a Spark session is started in vain."""
+        if unless:
+            return
+        from tidegate.lake.catalog import open_catalog
+        from tidegate.lake.pauses import refuse_stopped
+
+        refuse_stopped(open_catalog(self.platform, self.pipeline), self.pipeline)
+
     def confirm(self, question: str, *, yes: bool) -> None:
         """Ask before something that cannot be taken back."""
-        if yes:
-            return
-        if self.output.as_json or not self.output.err.is_terminal or not os.isatty(0):
-            raise ConfigError(
-                "cli.not_confirmed", f"{question} Nobody was asked.", hint="say --yes"
-            )
-        if not typer.confirm(question, err=True):
-            raise typer.Exit(int(ExitCode.RUNTIME))
+        confirm(self.output, question, yes=yes)
+
+
+def confirm(output: Output, question: str, *, yes: bool) -> None:
+    """Ask; whoever cannot be asked must have said --yes."""
+    if yes:
+        return
+    if output.as_json or not output.err.is_terminal or not os.isatty(0):
+        raise ConfigError("cli.not_confirmed", f"{question} Nobody was asked.", hint="say --yes")
+    if not typer.confirm(question, err=True):
+        raise typer.Exit(int(ExitCode.RUNTIME))
 
 
 @contextmanager
@@ -74,7 +87,10 @@ def invocation(
     needed, and not resolved.
     """
     with speaking(command, as_json, debug) as output:
-        yield Invocation(output, *_configuration(pipeline, platform, source))
+        from tidegate.config.folder import find_pipeline
+
+        file = find_pipeline(pipeline)
+        yield Invocation(output, *_configuration(file, platform, source), file)
 
 
 @contextmanager
@@ -95,6 +111,9 @@ def speaking(command: str, as_json: bool, debug: bool) -> Iterator[Output]:
         output.note("stopped")
         raise typer.Exit(INTERRUPTED) from None
     except Exception as error:  # noqa: BLE001 - the process boundary: everything becomes an error
+        if isinstance(error, TidegateError) and error.code == STOPPED_CODE:
+            output.stopped(error)  # somebody's wish: the command ends well, having done nothing
+            return
         output.fail(error)
         raise typer.Exit(int(exit_code(error))) from None
     finally:

@@ -6,6 +6,7 @@ Commands import what they need when they run: ``--help`` starts neither Spark no
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -15,15 +16,22 @@ import typer
 from tidegate import __version__
 from tidegate.cli.commands import (
     audit,
+    completion,
     conformance,
+    consume,
     dead_letters,
     gate,
     guard,
+    health,
+    init,
     lakehouse,
+    offsets,
+    pipelines,
     recover,
     reload,
     run,
     schema,
+    serve,
     setup,
     watch,
     work,
@@ -37,6 +45,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
+init.register(app)
+pipelines.register(app)
 setup.register(app)
 work.register(app)
 reload.register(app)
@@ -46,8 +56,13 @@ audit.register(app)
 guard.register(app)
 recover.register(app)
 schema.register(app)
+health.register(app)
+consume.register(app)
 conformance.register(app)
+serve.register(app)
+completion.register(app)
 app.add_typer(gate.app, name="gate")
+app.add_typer(offsets.app, name="offsets")
 app.add_typer(dead_letters.app, name="dead-letters")
 app.add_typer(lakehouse.app, name="lakehouse")
 
@@ -74,6 +89,8 @@ def _root(
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """The console script."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if completion.VARIABLE in os.environ:
+        completion.prepare()
     try:
         status = app(arguments, prog_name="tidegate", standalone_mode=False)
     except typer.TyperException as error:

@@ -2,13 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+
+def known_pipelines(incomplete: str) -> Iterator[str]:
+    """For shells that complete: names of the folder, and files."""
+    from tidegate.config.folder import SUFFIXES, declared_id, pipeline_files, pipelines_dir
+
+    folder = pipelines_dir()
+    files = pipeline_files(folder) if folder.is_dir() else []
+    names = sorted({declared_id(file) or file.stem for file in files})
+    yield from (name for name in names if name.startswith(incomplete))
+    typed = Path(incomplete)
+    parent = typed if incomplete.endswith("/") else typed.parent
+    for found in sorted(parent.iterdir()) if parent.is_dir() else ():
+        text = f"{found}/" if found.is_dir() else str(found)
+        if text.startswith(incomplete) and (found.is_dir() or found.suffix in SUFFIXES):
+            yield text
+
+
+_NAMED = "The pipeline's name in the pipelines folder, or the path of its file."
 PipelineFile = Annotated[
-    Path, typer.Argument(metavar="PIPELINE.YAML", help="The pipeline's file.", show_default=False)
+    Path,
+    typer.Argument(
+        metavar="PIPELINE", help=_NAMED, show_default=False, autocompletion=known_pipelines
+    ),
+]
+AnyPipeline = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="[PIPELINE]", help=_NAMED, show_default=False, autocompletion=known_pipelines
+    ),
 ]
 PlatformFile = Annotated[
     Path | None,

@@ -14,6 +14,8 @@ from typing import Any, Final, TextIO
 
 from rich.console import Console
 
+from tidegate.errors import TidegateError
+
 PIPED_WIDTH: Final = 200
 """Tables written to a file or pipe are not cut to a terminal's 80 columns."""
 
@@ -52,6 +54,15 @@ class Output:
 
             for line in (*frames(error), describe(error)):
                 self.err.print(line, style="dim", markup=False, highlight=False)
+
+    def stopped(self, error: TidegateError) -> None:
+        """The pipeline is stopped: a result, not an error."""
+        told = {"status": "stopped", "reason": error.message, "hint": error.hint}
+        if self.as_json:
+            self._document({"ok": True, "command": self.command, "result": told})
+            return
+        self.out.print(f"stopped  {error.message}", markup=False, soft_wrap=True)
+        self.out.print(f"do       {error.hint}", markup=False, soft_wrap=True)
 
     def note(self, line: str) -> None:
         """A line about what is going on."""

@@ -14,11 +14,14 @@ _INTRODUCTION = """\
 
 <!-- Written by `python docs/generate.py` from the command tree in tidegate.cli. Do not edit. -->
 
-Every command takes the pipeline's file, `--platform-config`, `--json` and `--debug`. Results go to
-stdout, progress and errors to stderr. With `--json` stdout holds one document and nothing else:
-`{"ok": true, "command": …, "result": …}`, or `{"ok": false, "command": …, "error": {"kind", "code",
-"message", "hint", …}}`. An error says what happened, why, and what to do; [errors.md](errors.md)
-lists the codes.
+A PIPELINE is the name of a pipeline in the pipelines folder (`TIDEGATE_PIPELINES_DIR`, by default
+`include/config/pipelines`) or the path of a file. Every command takes `--platform-config`, `--json`
+and `--debug`; `tidegate completion bash` (or zsh, fish) prints what a shell needs to complete.
+Results go to stdout, progress and errors to stderr. With `--json` stdout holds one document and
+nothing else: `{"ok": true, "command": …, "result": …}`, or `{"ok": false, "command": …, "error":
+{"kind", "code", "message", "hint", …}}`. What is asked of a stopped pipeline does nothing and ends
+well, with the status `stopped`. An error says what happened, why, and what to do;
+[errors.md](errors.md) lists the codes.
 
 | exit code | meaning |
 |---|---|
@@ -50,14 +53,19 @@ def _commands(group: Any, path: str) -> Iterator[str]:
 
 
 def _command(command: Any, path: str) -> str:
-    options = [p for p in command.params if p.name not in _SHARED]
+    options = [p for p in command.params if p.name not in _SHARED and p.param_type_name == "option"]
     usage = " ".join(_usage(option) for option in options)
-    lines = [f"## `{path}`\n", f"    {path} PIPELINE.YAML {usage}".rstrip() + "\n"]
+    lines = [f"## `{path}`\n", f"    {path}{_argument(command)} {usage}".rstrip() + "\n"]
     lines.append(_prose(command.help or ""))
     if options:
         lines += ["\n| option | default | meaning |", "|---|---|---|"]
         lines += [_option(option) for option in options]
     return "\n".join(lines) + "\n"
+
+
+def _argument(command: Any) -> str:
+    names = [p.metavar or p.name.upper() for p in command.params if p.param_type_name == "argument"]
+    return "".join(f" {name}" for name in names)
 
 
 def _usage(option: Any) -> str:

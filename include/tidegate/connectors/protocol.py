@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal, Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -119,6 +119,25 @@ class RunSummary:
     phase: RunPhase
     records: int = 0
     schemas: tuple[TableSchema, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AvailableTable:
+    """A table that a pipeline could take."""
+
+    table: str
+    keyed: bool  # has a primary key
+    rows_about: int
+    bytes: int | None = None
+
+
+@runtime_checkable
+class ListsTables(Protocol):
+    """A source that can say what there is to take. Optional: `tidegate init` uses it."""
+
+    def available(self) -> tuple[AvailableTable, ...]:
+        """Tables that the user may read."""
+        ...
 
 
 class Connector(Protocol):

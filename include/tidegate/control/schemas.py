@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final
 
 from tidegate.config.pipeline import LakeTarget, PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.control.registry import said_of
 from tidegate.control.tables import known_tables, one_table
-from tidegate.envelope.position import Position, boundary, parse_lsn
+from tidegate.envelope.position import Position, read_position
 from tidegate.errors import ConfigError
 from tidegate.lake.approvals import Approval
 from tidegate.lake.audit_trail import KEPT as _WHOLE_TRAIL
@@ -25,8 +23,6 @@ from tidegate.lake.schema_history import SchemaHistory
 from tidegate.lake.schema_hold import SideBySide, side_by_side
 from tidegate.names import TableId
 from tidegate.schema.diff import diff
-
-_LSN: Final = re.compile(r"[0-9A-Fa-f]{1,8}/[0-9A-Fa-f]{1,8}\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +190,4 @@ def _rows(history: SchemaHistory, target: LakeTarget) -> list[SchemaRow]:
 
 def _position(text: str, lineage: Lineage) -> Position:
     """A position as status prints it, or an LSN of the newest epoch."""
-    if _LSN.match(text):
-        return boundary(lineage.versions[-1].since.epoch, parse_lsn(text))
-    return Position.parse(text)
+    return read_position(text, lineage.versions[-1].since.epoch)

@@ -19,6 +19,7 @@ from functools import total_ordering
 from tidegate.errors import FatalError
 
 _TEXT = re.compile(r"(?P<epoch>[0-9A-Za-z_:-]+)/(?P<place>[0-9A-Za-z_.:-]+)\Z")
+_LSN = re.compile(r"[0-9A-Fa-f]{1,8}/[0-9A-Fa-f]{1,8}\Z")
 _LSN_PLACE = re.compile(r"(?P<lsn>[0-9A-F]{16})\.(?P<index>[0-9A-F]{10})\Z")
 
 
@@ -65,6 +66,12 @@ class Position:
             )
         return int(match["lsn"], 16)
 
+    @property
+    def is_boundary(self) -> bool:
+        """Whether it lies between transactions, not inside one (I5)."""
+        match = _LSN_PLACE.match(self.place)
+        return match is not None and int(match["index"], 16) == 0
+
 
 def boundary(epoch: str, lsn: int) -> Position:
     """The boundary right before whatever commits at ``lsn`` or later."""
@@ -79,6 +86,13 @@ def parse_lsn(text: str) -> int:
     """PostgreSQL's ``16/B374D848`` as a number."""
     high, low = text.split("/")
     return (int(high, 16) << 32) | int(low, 16)
+
+
+def read_position(text: str, epoch: str) -> Position:
+    """What a person wrote: a position as `status` prints it, or an LSN (``16/B374D848``), which
+    means the boundary right before what commits there, in ``epoch``."""
+    text = text.strip()
+    return boundary(epoch, parse_lsn(text)) if _LSN.match(text) else Position.parse(text)
 
 
 def format_lsn(lsn: int) -> str:

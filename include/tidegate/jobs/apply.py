@@ -31,11 +31,12 @@ from tidegate.lake.catalog import open_catalog
 from tidegate.lake.change_log import ChangeLog
 from tidegate.lake.dead_letters import DeadLetters
 from tidegate.lake.gate import Gate, Lease
+from tidegate.lake.pauses import refuse_stopped
 from tidegate.lake.reports import Reports
 from tidegate.lake.schema_history import SchemaHistory
 from tidegate.lake.schema_hold import NEEDS_SWEEP, hold_others
 from tidegate.names import TableId
-from tidegate.observability import log
+from tidegate.observability import events, log
 from tidegate.observability.progress import Progress, silent
 
 if TYPE_CHECKING:
@@ -67,11 +68,13 @@ def run_apply(
 ) -> ApplyResult:
     """Apply everything captured (or up to ``until``) to ``tables`` (all by default).
 
-    With ``lease`` the caller holds the tables already and gates are not asked.
+    With ``lease`` the caller holds the tables already: gates and stops are not asked.
     """
     began = time.monotonic()
     catalog = open_catalog(platform, pipeline)
     try:
+        if lease is None:
+            refuse_stopped(catalog, pipeline)
         job = _Run(spark, catalog, pipeline, platform, run, lease, progress)
         results = job.apply(_targets(pipeline, tables), until, stamp_quiet)
         result = ApplyResult(run, results, time.monotonic() - began)
@@ -251,6 +254,18 @@ class _Run:
             outcome.parked,
         )
 
+    def _incompatible(self, source: str, reason: TidegateError) -> None:
+        log.event(
+            _LOG,
+            events.SCHEMA_INCOMPATIBLE,
+            level=logging.ERROR,
+            pipeline=self.pipeline.pipeline_id,
+            table=source,
+            run=self.run,
+            code=reason.code,
+            hint=reason.hint,
+        )
+
     def _refused(self, task: Task, error: Exception, seconds: float) -> TableResult:
         reason = as_tidegate_error(error)
         for line in frames(error) if reason is not error else ():
@@ -260,6 +275,8 @@ class _Run:
         if isinstance(reason, DataError) or reason.code in _HOLDING:
             status = Status.HELD
             self.gate.hold([source], f"{reason.message} → {reason.hint}", f"apply {self.run}")
+            if reason.code == "apply.schema_incompatible":
+                self._incompatible(source, reason)
             hold_others(self.gate, self.pipeline, source, reason.code, f"apply {self.run}")
         elif isinstance(reason, HeldError):
             status = Status.WAITING

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 import uuid
+from contextlib import nullcontext
 from typing import Any
 
 from tidegate.config.pipeline import PipelineConfig
@@ -16,9 +17,11 @@ from tidegate.config.secrets import Secrets
 from tidegate.connectors.registry import open_source
 from tidegate.errors import TidegateError
 from tidegate.jobs import door
+from tidegate.jobs.heeding import heeding_stops
 from tidegate.lake.catalog import open_catalog
 from tidegate.lake.change_log import ChangeLog
 from tidegate.lake.log_times import LogTimes
+from tidegate.lake.pauses import refuse_stopped
 from tidegate.lake.reports import Reports
 from tidegate.lake.schema_history import SchemaHistory
 from tidegate.observability import log
@@ -40,9 +43,17 @@ def run_capture(
     progress: Progress = silent,
     secrets: Secrets | None = None,
     run: str | None = None,
+    part_of: str | None = None,
 ) -> CaptureResult:
-    """Capture up to ``until``: where the log stands now, a position, or (None) until ``stop``."""
+    """Capture up to ``until``: where the log stands now, a position, or (None) until ``stop``.
+
+    A stopped pipeline captures nothing (``pipeline.stopped``), unless this is ``part_of`` a job
+    that began before the stop: what is at work is finished.
+    """
     catalog = open_catalog(platform, pipeline)
+    if part_of is None:
+        refuse_stopped(catalog, pipeline)
+    stop = stop or threading.Event()
     source = open_source(pipeline, platform, secrets)
     try:
         events = EmbeddedEventSource(
@@ -53,7 +64,9 @@ def run_capture(
             platform.retry,
             progress,
         )
-        result = events.start(until, stop or threading.Event())
+        heeding = heeding_stops(pipeline, platform, stop) if until is None else nullcontext()
+        with heeding:
+            result = events.start(until, stop)
     finally:
         source.close()
     if result.commits:  # a run that found nothing leaves no trace

@@ -27,6 +27,7 @@ from tidegate.lake.catalog import load, open_catalog
 from tidegate.lake.change_log import ChangeLog
 from tidegate.lake.dead_letters import DeadLetters
 from tidegate.lake.gate import Gate, GateState, Lease
+from tidegate.lake.pauses import refuse_stopped
 from tidegate.observability import log
 from tidegate.observability.progress import Progress
 from tidegate.schema.contract import contracted
@@ -84,6 +85,7 @@ class Comparer:
         self, targets: Sequence[LakeTarget], task: Task
     ) -> tuple[Position | None, list[TableVerdict]]:
         """Compare ``targets``. Tables that are closed or empty are skipped, and say why."""
+        refuse_stopped(self.catalog, self.pipeline)
         skipped = {name: reason for name, reason in self._reasons(targets).items() if reason}
         ready = [target for target in targets if target.source not in skipped]
         position, verdicts = self._leased(ready, task) if ready else (None, {})

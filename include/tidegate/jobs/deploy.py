@@ -23,11 +23,8 @@ from tidegate.lake.catalog import open_catalog
 from tidegate.lake.gate import Gate
 from tidegate.lake.reports import Reports
 from tidegate.lake.retire import forget_removed, retire
-from tidegate.transports.provisioner import (
-    DEPLOYMENT_PROPERTY,
-    EmbeddedProvisioner,
-    deployment_notes,
-)
+from tidegate.names import DEPLOYMENT_PROPERTY
+from tidegate.transports.provisioner import EmbeddedProvisioner, deployment_notes
 
 
 @dataclass(frozen=True, slots=True)

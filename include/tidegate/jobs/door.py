@@ -18,7 +18,7 @@ from tidegate.config.loader import load_pipeline, load_platform
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.config.secrets import apply_secrets, read_secrets_file
-from tidegate.errors import ExitCode, RetriableError, exit_code
+from tidegate.errors import STOPPED_CODE, ExitCode, RetriableError, exit_code
 from tidegate.jobs.disclosure import as_tidegate_error, frames
 from tidegate.jobs.lifeline import STOPPED_STATUS, Stopped, end_with_owner, stop_on_signals
 from tidegate.jobs.result import JobResult, plain, write_result
@@ -91,6 +91,10 @@ def _run(job: Job, name: str, arguments: argparse.Namespace, spark: bool) -> int
         return STOPPED_STATUS
     except Exception as error:  # noqa: BLE001 - the process boundary: everything becomes a result
         reason = as_tidegate_error(error)
+        if reason.code == STOPPED_CODE:  # somebody's wish, not a failure
+            _log.info("%s: %s", name, reason.message)
+            finish({}, reason)
+            return int(ExitCode.OK)
         for line in frames(error) if reason is not error else ():
             _log.error(line)
         _log.error("%s: %s", name, reason)

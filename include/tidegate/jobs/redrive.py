@@ -29,6 +29,7 @@ from tidegate.lake.dead_letter_choice import Choice, together
 from tidegate.lake.dead_letter_fold import Letter
 from tidegate.lake.dead_letters import DeadLetters
 from tidegate.lake.gate import Gate, Lease
+from tidegate.lake.pauses import refuse_stopped
 from tidegate.lake.reports import Reports
 from tidegate.lake.schema_history import SchemaHistory
 from tidegate.names import TableId
@@ -84,6 +85,8 @@ def run_redrive(
     run = run or f"redrive_{uuid.uuid4().hex[:12]}"
     catalog = open_catalog(platform, pipeline)
     try:
+        if not dry_run:
+            refuse_stopped(catalog, pipeline)
         job = _Redrive(spark, catalog, pipeline, platform, run)
         results = []
         targets = check_tables(pipeline, tables)

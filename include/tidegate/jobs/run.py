@@ -19,16 +19,19 @@ from typing import TYPE_CHECKING, Any, Final
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.config.source import SnapshotMode
-from tidegate.errors import Decision, TidegateError, decide
+from tidegate.errors import STOPPED_CODE, Decision, TidegateError, decide
 from tidegate.jobs.apply import run_apply
 from tidegate.jobs.capture import run_capture
 from tidegate.jobs.deploy import deploy
+from tidegate.jobs.heeding import LOOK_SECONDS
+from tidegate.jobs.lag_report import LagReport
 from tidegate.jobs.maintain import run_maintain
 from tidegate.jobs.registering import Registering
 from tidegate.jobs.sweep import run_sweep
 from tidegate.lake import positions
 from tidegate.lake.catalog import load, open_catalog
 from tidegate.lake.gate import Gate, GateState
+from tidegate.lake.pauses import Pauses, refuse_stopped
 from tidegate.observability import log
 from tidegate.observability.progress import Progress, silent
 from tidegate.transports.embedded import backoff
@@ -100,6 +103,9 @@ def _rounds(job: _Run, interval: float | None) -> None:
             job.round()
             attempt = 0
         except TidegateError as error:
+            if interval is not None and error.code == STOPPED_CODE:
+                _wait_for_start(job, error, interval)
+                continue
             attempt += 1
             if interval is None or decide(error) is Decision.STOP:
                 raise
@@ -118,6 +124,16 @@ def _rounds(job: _Run, interval: float | None) -> None:
         if interval is None:
             return
         job.stop.wait(interval)
+
+
+def _wait_for_start(job: _Run, stopped: TidegateError, interval: float) -> None:
+    """A process that follows a pipeline stays while that is stopped, and goes on when it may."""
+    log.event(_LOG, "stopped", reason=stopped.message, hint=stopped.hint)
+    pauses = Pauses(job.catalog, job.pipeline)
+    while pauses.stopped() is not None:
+        if job.stop.wait(max(interval, LOOK_SECONDS)):
+            return
+    log.event(_LOG, "started again")
 
 
 class _Run:
@@ -141,14 +157,17 @@ class _Run:
         self.catalog = open_catalog(platform, pipeline)
         self.gate = Gate(self.catalog, pipeline, platform.gate)
         self.registering = Registering(pipeline, platform)
+        self.lag = LagReport(self.catalog, pipeline, platform.lag_monitor_interval_seconds)
 
     def round(self) -> None:
         """First sweeps, capture up to now, apply, upkeep; ends early between steps on a stop."""
+        refuse_stopped(self.catalog, self.pipeline)
         for step in (self._sweep, self._capture, self._apply, self._maintain):
             if self.stop.is_set():
                 return
             step()
         self.outcome.rounds += 1
+        self.lag.say()
 
     def _sweep(self) -> None:
         """Tables that were never swept. After them capture goes at least to their cut."""

@@ -40,6 +40,7 @@ from tidegate.lake.catalog import load, open_catalog
 from tidegate.lake.change_log import ChangeLog
 from tidegate.lake.dead_letters import DeadLetters
 from tidegate.lake.gate import PUBLISHED, Gate, Lease
+from tidegate.lake.pauses import refuse_stopped
 from tidegate.lake.reports import Reports
 from tidegate.lake.schema_history import SchemaHistory
 from tidegate.lake.schema_hold import NEEDS_SWEEP, hold_others, open_others
@@ -129,6 +130,8 @@ def run_sweep(
     targets = check_tables(pipeline, tables)
     keys = check_range(where, targets)
     expectations.check(pipeline)
+    if not dry_run:
+        refuse_stopped(open_catalog(platform, pipeline), pipeline)
     source = open_source(pipeline, platform)
     try:
         if keys is not None:  # before any gate closes

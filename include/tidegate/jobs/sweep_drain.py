@@ -28,7 +28,7 @@ def capture_through(
     """Have the change log hold everything up to ``position``."""
     log = ChangeLog(open_catalog(platform, pipeline), pipeline)
     if log.head().captured_through < position:
-        run_capture(pipeline, platform, until=position, progress=progress)
+        run_capture(pipeline, platform, until=position, progress=progress, part_of="drain")
 
 
 def drain(

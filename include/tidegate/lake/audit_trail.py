@@ -75,6 +75,11 @@ class Action(StrEnum):
     REPAIR = "repair"
     RELOAD = "reload"
     ROTATE = "rotate"
+    CREATE = "create"
+    DELETE = "delete"
+    START = "start"
+    STOP = "stop"
+    SET_OFFSET = "set offset"
 
 
 class Stage(StrEnum):

@@ -8,7 +8,7 @@ and expires the past.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -41,6 +41,10 @@ CONTROL_PROPERTIES: Final[dict[str, str]] = {
 _SEQ_PROPERTY: Final = f"{PROPERTY_PREFIX}seq"
 READ_GRACE: Final = timedelta(minutes=2)
 """Snapshots this young stay after a rewrite, so that a reader in mid-scan keeps its files."""
+
+
+Carry = Callable[[Sequence[Mapping[str, Any]]], Mapping[str, Any]]
+"""Rows that are dropped in, the row that takes their place out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,14 +134,21 @@ class Ledger:
                 if error.code != commits.MOVED:
                     raise
 
-    def fold_if_due(self, table: Table, *, files: int, kept: int) -> None:
-        """From ``files`` files on, one file with the newest ``kept`` rows takes their place."""
+    def fold_if_due(
+        self, table: Table, *, files: int, kept: int, carry: Carry | None = None
+    ) -> None:
+        """From ``files`` files on, one file with the newest ``kept`` rows takes their place;
+        ``carry`` makes one row of those that go."""
         if self.file_count(table) < files:
             return
         head = commits.head_id(table)
-        rows = self.read(table=table).rows[-kept:]
+        known = self.read(table=table).rows
+        rows = known[-kept:]
         if head is None or not rows:
             return
+        gone = known[:-kept]
+        if carry is not None and gone:
+            rows = ({**carry(gone), "seq": gone[-1]["seq"]}, *rows)
         try:
             self.rewrite(table, rows, head)
         except RetriableError as error:

@@ -23,12 +23,13 @@ _MICROSECONDS: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class FileSpan:
-    """Rows of one epoch: the tables from first to last, up to a place, captured between times
+    """Rows of one epoch: the tables and places from first to last, captured between times
     (microseconds since 1970)."""
 
     epoch: str
     first_table: str
     last_table: str
+    first_place: str
     last_place: str
     since: int
     until: int
@@ -50,6 +51,7 @@ def span_of(file: DataFile) -> FileSpan | None:
         epoch=epoch,
         first_table=_text(low[_TABLE]),
         last_table=_text(high[_TABLE]),
+        first_place=_text(low[_POSITION]),
         last_place=_text(high[_POSITION]),
         since=int(from_bytes(TimestamptzType(), low[_CAPTURED_AT])),
         until=int(from_bytes(TimestamptzType(), high[_CAPTURED_AT])),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -15,6 +15,7 @@ from pyiceberg.types import IntegerType, LongType, NestedField, StringType, Time
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.errors import ConfigError
 from tidegate.lake.ledger import Ledger
+from tidegate.lake.report_totals import Totals
 
 TABLE_NAME: Final = "reports"
 REPORT_VERSION: Final = 1
@@ -32,6 +33,8 @@ KINDS: Final = frozenset(
         "schema",
     }
 )
+TOTALS: Final = "totals"
+"""The kind of the one row in which forgotten reports are summed up."""
 KEPT: Final = 2000
 """Newest reports that a fold keeps: about a week of a five-minute schedule."""
 FOLD_FILES: Final = 100
@@ -82,17 +85,44 @@ class Reports:
             "body": json.dumps(dict(body), default=str),
         }
         table = self._ledger.add([row])
-        self._ledger.fold_if_due(table, files=FOLD_FILES, kept=KEPT)
+        self._ledger.fold_if_due(table, files=FOLD_FILES, kept=KEPT, carry=_carried)
 
     def recent(self, kind: str | None = None, limit: int = 50) -> list[Report]:
         """The newest reports, newest first."""
         rows = [
-            row for row in reversed(self._ledger.read().rows) if kind is None or row["kind"] == kind
+            row
+            for row in reversed(self._ledger.read().rows)
+            if row["kind"] != TOTALS and (kind is None or row["kind"] == kind)
         ]
         return [
             Report(row["seq"], row["kind"], row["run"], row["at"], json.loads(row["body"]))
             for row in rows[:limit]
         ]
 
+    def totals(self) -> Totals:
+        """What all runs did together, those included whose reports are gone."""
+        return _summed(self._ledger.read().rows)
+
     def drop(self) -> bool:
         return self._ledger.drop()
+
+
+def _summed(rows: Sequence[Mapping[str, Any]]) -> Totals:
+    found = Totals()
+    for row in rows:
+        body = json.loads(row["body"])
+        if row["kind"] == TOTALS:
+            found = Totals.from_dict(body)  # the oldest row, if there is one
+        else:
+            found.add(row["kind"], body)
+    return found
+
+
+def _carried(gone: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    return {
+        "version": REPORT_VERSION,
+        "kind": TOTALS,
+        "run": TOTALS,
+        "at": gone[-1]["at"],
+        "body": json.dumps(_summed(gone).to_dict()),
+    }

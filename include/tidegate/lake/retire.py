@@ -25,6 +25,7 @@ from tidegate.lake.facts_ledger import FactsLedger
 from tidegate.lake.gate import Gate, GateState
 from tidegate.lake.gate_journal import GateJournal
 from tidegate.lake.ledger import drop
+from tidegate.lake.pauses import Pauses
 from tidegate.lake.proofs import Proofs
 from tidegate.lake.registrations import Registrations
 from tidegate.lake.reports import Reports
@@ -105,6 +106,7 @@ def _control(catalog: Catalog, pipeline: PipelineConfig) -> list[tuple[str, str]
         Reports(catalog, pipeline).identifier,
         Proofs(catalog, pipeline).identifier,
         DeadLetters(catalog, pipeline).identifier,
+        Pauses(catalog, pipeline).identifier,
         GateJournal(catalog, pipeline).identifier,
     ]
 

@@ -23,8 +23,10 @@ from tidegate.lake.approvals import Approvals
 from tidegate.lake.facts_ledger import FactsLedger
 from tidegate.lake.ledger import Ledger
 from tidegate.names import TableId
+from tidegate.observability import events, log
 from tidegate.schema.table import TableSchema
 
+_LOG = log.get(__name__)
 TABLE_NAME: Final = "schema_history"
 FOLD_FILES: Final = 32
 """Files after which the history, which is read whole, becomes one file again."""
@@ -93,6 +95,9 @@ class SchemaHistory:
             if error.code != commits.MOVED:
                 raise
             return False
+        for entry in new:
+            if any(e.schema.table == entry.schema.table and e.seq < entry.seq for e in entries):
+                _say_changed(entry)
         self._known = (landed, entries)
         self._ledger.fold_if_due(table, files=FOLD_FILES, kept=len(entries))
         return True
@@ -133,6 +138,11 @@ class SchemaHistory:
             page = self._ledger.read(table=table)
             self._known = (page.head, tuple(_entry(row) for row in page.rows))
         return self._known
+
+
+def _say_changed(entry: SchemaEntry) -> None:
+    table, position = str(entry.schema.table), str(entry.at)
+    log.event(_LOG, events.SCHEMA_VERSION_CHANGED, table=table, position=position)
 
 
 def unknown_schema(schema_id: str) -> FatalError:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
 from datetime import UTC, datetime
 from typing import Any, Final, TextIO
@@ -52,6 +53,8 @@ KEYS: Final[frozenset[str]] = frozenset(
 )
 
 ROOT: Final = "tidegate"
+FORMAT_VARIABLE: Final = "TIDEGATE_LOG_FORMAT"
+"""``json`` for one JSON object per line; anything else for lines that people read."""
 _FIELDS: Final = "tidegate_fields"
 
 
@@ -72,11 +75,15 @@ def event(
 
 
 def setup(
-    *, json_lines: bool = False, level: int = logging.INFO, stream: TextIO | None = None
+    *, json_lines: bool | None = None, level: int = logging.INFO, stream: TextIO | None = None
 ) -> None:
-    """Send Tidegate's logs to ``stream`` (stderr). For CLIs and jobs; Airflow has its own."""
+    """Send Tidegate's logs to ``stream`` (stderr). For CLIs and jobs; Airflow has its own.
+
+    Lines for people, or JSON: by default as :data:`FORMAT_VARIABLE` says.
+    """
+    wanted = os.environ.get(FORMAT_VARIABLE) == "json" if json_lines is None else json_lines
     handler = logging.StreamHandler(stream or sys.stderr)
-    handler.setFormatter(JsonFormatter() if json_lines else LineFormatter())
+    handler.setFormatter(JsonFormatter() if wanted else LineFormatter())
     logger = logging.getLogger(ROOT)
     for old in list(logger.handlers):
         logger.removeHandler(old)

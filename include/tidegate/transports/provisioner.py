@@ -19,9 +19,8 @@ from tidegate.envelope.position import Position
 from tidegate.errors import FatalError
 from tidegate.lake.catalog import ensure_namespace
 from tidegate.lake.change_log import ChangeLog
-from tidegate.names import PROPERTY_PREFIX
+from tidegate.names import DEPLOYMENT_PROPERTY, PROPERTY_PREFIX
 
-DEPLOYMENT_PROPERTY: Final = f"{PROPERTY_PREFIX}deployment"
 SLOT_PROPERTY: Final = f"{PROPERTY_PREFIX}slot"
 
 

@@ -1,4 +1,4 @@
-"""Every command the documentation prints exists, with every option it shows."""
+"""Every documented command exists, with every option shown; targets exist; links lead somewhere."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from tidegate.cli.main import app
 ROOT = Path(__file__).parents[3]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 _INLINE = re.compile(r"`(tidegate [^`]+)`")
+_MAKE = re.compile(r"(?:^|`|&& )make ([a-z][a-z-]*)", re.MULTILINE)
+_LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
 _FENCED = re.compile(r"^```[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -47,3 +49,24 @@ def test_a_documented_command_exists(line: str) -> None:
     for word in words:
         if word.startswith("-"):
             assert word.partition("=")[0] in known, f"{word} is not an option of it"
+
+
+def targets() -> set[str]:
+    """What the Makefile makes."""
+    text = (ROOT / "Makefile").read_text(encoding="utf-8")
+    rules = re.findall(r"^([a-z][a-z -]*):(?!=)", text, re.MULTILINE)
+    return {target for rule in rules for target in rule.split()}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_documented_make_target_exists(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    said = "\n".join([*_FENCED.findall(text), *re.findall(r"`[^`\n]+`", _FENCED.sub("", text))])
+    assert set(_MAKE.findall(said)) - targets() == set()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_into_the_repository_lead_somewhere(page: Path) -> None:
+    text = _FENCED.sub("", page.read_text(encoding="utf-8"))
+    wanted = [link for link in _LINK.findall(text) if "://" not in link]
+    assert [link for link in wanted if not (page.parent / link).exists()] == []

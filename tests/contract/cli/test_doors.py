@@ -29,6 +29,16 @@ VERBS = [
     ["audit"],
     ["guard"],
     ["recover"],
+    ["describe"],
+    ["start"],
+    ["stop"],
+    ["delete"],
+    ["snapshot"],
+    ["health"],
+    ["doctor"],
+    ["consume"],
+    ["offsets", "show"],
+    ["offsets", "set"],
     ["gate", "show"],
     ["gate", "hold"],
     ["gate", "open"],
@@ -69,7 +79,7 @@ def tidegate(tmp_path: Path) -> Any:
 def test_every_verb_takes_the_file_platform_json_and_debug(tidegate: Any, verb: list[str]) -> None:
     done = tidegate(*verb, "--help", COLUMNS="200")
     assert done.returncode == 0, done.stderr
-    for option in ("PIPELINE.YAML", "--platform-config", "--json", "--debug"):
+    for option in ("PIPELINE", "--platform-config", "--json", "--debug"):
         assert option in done.stdout
 
 
@@ -77,6 +87,9 @@ def test_every_verb_takes_the_file_platform_json_and_debug(tidegate: Any, verb: 
     "verb",
     [
         ["undeploy"],
+        ["create"],
+        ["delete"],
+        ["offsets", "set"],
         ["sweep"],
         ["recover"],
         ["maintain"],

@@ -51,6 +51,24 @@ def test_reports_are_folded_and_the_oldest_forgotten(
     assert [r.seq for r in reports.recent(limit=1)] == [12]
 
 
+def test_totals_outlive_the_reports_they_were_made_of(
+    reports: Reports, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "FOLD_FILES", 4)
+    monkeypatch.setattr(module, "KEPT", 3)
+    seen = []
+    for number in range(12):
+        entry = {"table": "public.t", "inserted": 2, "updated": 1}
+        reports.add("apply", f"r{number}", {"tables": [entry], "seconds": float(number)})
+        reports.add("capture", f"c{number}", {"rows": 3, "seconds": 0.1})
+        found = reports.totals()
+        seen.append((found.captured, found.applied["public.t", "inserted"]))
+    assert seen == [(3 * n, 2 * n) for n in range(1, 13)]
+    assert sum(found.durations["apply"].counts) == 12
+    assert found.durations["apply"].seconds == sum(range(12))
+    assert len(reports.recent()) < 12 and "totals" not in {r.kind for r in reports.recent()}
+
+
 def test_a_newer_releases_format_is_refused(catalog: Catalog, reports: Reports) -> None:
     reports.add("apply", "r1", {})
     table = catalog.load_table(reports.identifier)

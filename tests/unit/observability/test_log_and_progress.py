@@ -39,6 +39,18 @@ def test_json_lines_carry_the_same_fields(stream: io.StringIO) -> None:
     )
 
 
+@pytest.mark.parametrize(("wanted", "machine"), [("json", True), ("console", False), (None, False)])
+def test_the_environment_says_which_form(
+    stream: io.StringIO, monkeypatch: pytest.MonkeyPatch, wanted: str | None, machine: bool
+) -> None:
+    monkeypatch.delenv(log.FORMAT_VARIABLE, raising=False)
+    if wanted is not None:
+        monkeypatch.setenv(log.FORMAT_VARIABLE, wanted)
+    log.setup(stream=stream)
+    log.event(log.get("tidegate.test"), "table applied")
+    assert stream.getvalue().startswith("{") is machine
+
+
 def test_an_unknown_key_is_refused() -> None:
     with pytest.raises(KeyError, match="tabel"):
         log.event(log.get("tidegate.test"), "oops", tabel="public.orders")

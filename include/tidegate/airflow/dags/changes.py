@@ -33,6 +33,8 @@ def list_closed(pipeline_file: str, platform_file: str | None) -> list[str]:
     """Tables whose gate is not open; what ``gate`` is mapped over."""
     closed = []
     for table, view in read_gates(pipeline_file, platform_file).items():
+        if view.stopped:
+            raise AirflowSkipException(view.text)
         if not view.open:
             log.info(view.text)
             closed.append(table)

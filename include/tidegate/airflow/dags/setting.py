@@ -84,6 +84,6 @@ def tables_param(tables: list[str], description: str) -> Param:
         description=description,
         items={"type": "string", "enum": tables},
         examples=tables,  # what makes the form a multi-select
-        minItems=1,
+        minItems=1 if tables else 0,
         uniqueItems=True,
     )

@@ -17,7 +17,8 @@ POLL_SECONDS: Final = 5.0
 
 
 class TableGateSensor(BaseSensorOperator):
-    """Succeeds when the table's gate is open; skipped, with the reason, after ``wait_seconds``.
+    """Succeeds when the table's gate is open; skipped, with the reason, after ``wait_seconds``
+    or at once if the pipeline is stopped.
 
     :param table: source table (templated).
     :param wait_seconds: give up after this long; what comes later takes the next run.
@@ -47,6 +48,8 @@ class TableGateSensor(BaseSensorOperator):
     def execute(self, context: Context) -> str:
         view = read_gates(self.pipeline_file, self.platform_file, [self.table])[self.table]
         self.log.info(view.text)
+        if view.stopped:
+            raise AirflowSkipException(view.text)
         if view.open:
             return self.table
         trigger = TableGateTrigger(
@@ -61,6 +64,8 @@ class TableGateSensor(BaseSensorOperator):
     def execute_complete(self, context: Context, event: Mapping[str, Any]) -> str:
         """Back from the triggerer."""
         self.log.info(event["text"])
+        if event.get("stopped"):
+            raise AirflowSkipException(str(event["text"]))
         if not event["open"]:
             raise AirflowSkipException(
                 f"{event['text']}: still closed after {self.wait_seconds:.0f} s."

@@ -13,7 +13,8 @@ from tidegate.airflow.gates import GateView, read_gates
 
 
 class TableGateTrigger(BaseTrigger):
-    """Polls the gate journal; fires once, with ``open`` true or, at the deadline, false.
+    """Polls the gate journal; fires once, with ``open`` true or, at the deadline or
+    when the pipeline is stopped, false.
 
     What is serialized into Airflow's database are paths, names and times, never a secret (I9): the
     triggerer reads the files itself.
@@ -49,8 +50,8 @@ class TableGateTrigger(BaseTrigger):
                 said = view.text
                 self.log.info(said)
             left = self.deadline - time.time()
-            if view.open or left <= 0:
-                event: Any = {"open": view.open, "text": view.text}
+            if view.open or view.stopped or left <= 0:
+                event: Any = {"open": view.open, "stopped": view.stopped, "text": view.text}
                 yield TriggerEvent(event)  # type: ignore[no-untyped-call]
                 return
             await asyncio.sleep(min(self.poll_seconds, left))

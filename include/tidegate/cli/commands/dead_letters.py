@@ -108,6 +108,7 @@ def redrive(
         "dead-letters redrive", pipeline, platform_config, as_json, debug, source=False
     ) as call:
         tables = call.tables(table)
+        call.refuse_stopped(unless=dry_run)
         from tidegate.cli import render
         from tidegate.cli.spark import spark
 

@@ -33,6 +33,7 @@ def recover(
         if dry_run or not loss.any:
             call.finish(planned(loss), render.tables)
             return
+        call.refuse_stopped()
         call.output.note(f"lost: {loss.log or 'the tables stand in an older epoch'}")
         from tidegate.cli.spark import spark
 

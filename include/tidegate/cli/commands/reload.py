@@ -38,6 +38,7 @@ def reload(
     """
     with invocation("reload", pipeline, platform_config, as_json, debug) as call:
         tables = call.tables(table)
+        call.refuse_stopped()
         from tidegate.cli.spark import spark
         from tidegate.jobs.moments import moment
 

@@ -53,6 +53,7 @@ def run(
                 hint="leave one out; without both, rounds follow every"
                 f" {DEFAULT_INTERVAL_SECONDS:g} s",
             )
+        call.refuse_stopped(unless=not once)  # a follower waits for the start
         from tidegate.cli.spark import spark
         from tidegate.cli.stopping import StopSignals
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from typer.core import TyperGroup
 
 from tidegate.cli import render, render_registry, render_schema
+from tidegate.cli.groups import ShowByDefault
 from tidegate.cli.invocation import actor, invocation, run_id
 from tidegate.cli.options import (
     AsJson,
@@ -20,18 +20,8 @@ from tidegate.cli.options import (
     Tables,
 )
 
-
-class _ShowByDefault(TyperGroup):
-    """``schema PIPELINE.YAML`` is ``schema show PIPELINE.YAML``."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if args and args[0] not in self.commands and args[0] != "--help":
-            args = ["show", *args]
-        return super().parse_args(ctx, args)
-
-
 app = typer.Typer(
-    cls=_ShowByDefault,
+    cls=ShowByDefault,
     help="Show a table's schema, approve a change that holds it, look at the live source.",
     no_args_is_help=True,
 )

@@ -16,6 +16,7 @@ def register(app: typer.Typer) -> None:
     """Add the verbs to the command tree."""
     for verb in (capture, apply, sweep, maintain, verify):
         app.command()(verb)
+    app.command("snapshot", help="The same as `sweep`: re-read tables in full.")(sweep)
 
 
 def capture(
@@ -53,6 +54,7 @@ def apply(
     """Merge captured changes into the lake tables whose gate is open."""
     with invocation("apply", pipeline, platform_config, as_json, debug) as call:
         tables = call.tables(table)
+        call.refuse_stopped()
         from tidegate.cli.spark import spark
 
         with ProgressView(call.output) as progress, spark(call, "apply") as session:
@@ -93,6 +95,7 @@ def sweep(
     """Re-read tables in full into a branch, audit it, publish it."""
     with invocation("sweep", pipeline, platform_config, as_json, debug) as call:
         tables = call.tables(table) or call.pipeline.source.tables
+        call.refuse_stopped(unless=dry_run)
         from tidegate.cli.spark import spark
 
         with ProgressView(call.output) as progress, spark(call, "sweep") as session:
@@ -174,6 +177,7 @@ def verify(
     """
     with invocation("verify", pipeline, platform_config, as_json, debug) as call:
         tables = call.tables(table)
+        call.refuse_stopped()
         from tidegate.cli.spark import spark
         from tidegate.config.verify import share
 

@@ -10,6 +10,7 @@ from tidegate.config.platform import PlatformConfig
 from tidegate.connectors.postgres import (
     capture,
     discover,
+    listing,
     provision,
     slot_checks,
     status,
@@ -20,6 +21,7 @@ from tidegate.connectors.postgres.connection import session
 from tidegate.connectors.postgres.settings import PostgresSettings
 from tidegate.connectors.postgres.table_facts import table_facts
 from tidegate.connectors.protocol import (
+    AvailableTable,
     ChangeStream,
     ConnectorRole,
     Cut,
@@ -84,6 +86,9 @@ class PostgresConnector:
     def discover(self, table: TableId) -> TableSchema:
         with session(self.settings, "reading the schema") as connection:
             return discover.discover(connection, table, self.settings.publication)
+
+    def available(self) -> tuple[AvailableTable, ...]:
+        return listing.available(self.settings)
 
     def facts(self, table: TableId, known: int | None) -> TableFacts:
         with session(self.settings, "reading the catalog") as connection:

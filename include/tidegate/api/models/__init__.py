@@ -1,0 +1,1 @@
+"""What requests and responses look like. The contract; records of ``control`` may change freely."""

@@ -1,0 +1,1 @@
+"""One module per subject; each endpoint says the role it needs."""

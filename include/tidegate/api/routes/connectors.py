@@ -1,0 +1,135 @@
+"""Pipelines: listed, described, their status, lag and guard."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+
+from tidegate.api.access import Role, needs
+from tidegate.api.models.actions import ValidateRequest, ValidationReport
+from tidegate.api.models.status import (
+    ConnectorDetail,
+    ConnectorSummary,
+    Guard,
+    PipelineLag,
+    PipelineStatus,
+)
+from tidegate.api.pages import DEFAULT_LIMIT, Cursor, Limit, Page, page
+from tidegate.api.pipelines import Known as KnownFile
+from tidegate.api.pipelines import Subject
+from tidegate.api.routes.subject import ONE, About, Admitted, Known
+from tidegate.config.loader import load_pipeline
+from tidegate.config.pipeline import PipelineConfig
+from tidegate.config.platform import PlatformConfig
+from tidegate.control.pipelines import BROKEN
+from tidegate.control.running import running
+from tidegate.control.status import lag, status
+from tidegate.control.validation import validate_pipeline
+
+router = APIRouter(tags=["connectors"])
+AskSource = Annotated[
+    bool, Query(description="Ask the source too: what it holds, and how far capture is behind.")
+]
+
+
+@router.get("/connectors")
+@needs(Role.READ)
+def list_connectors(
+    known: Known, admitted: Admitted, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None
+) -> Page[ConnectorSummary]:
+    """Every pipeline the server knows and the caller may see, broken files among them."""
+    seen = [file for file in known.all() if admitted.sees(file.name)]
+    files = page(seen, lambda item: item.file.name, limit, cursor)
+    items = [_listed(file, known.platform) for file in files.items]
+    return Page(items=items, next=files.next, total=files.total)
+
+
+@router.get(ONE)
+@needs(Role.READ)
+def get_connector(about: About) -> ConnectorDetail:
+    """One pipeline, and what its file says."""
+    summary = _summary(about.pipeline, about.platform)
+    return ConnectorDetail(**summary.model_dump(), config=public_config(about.pipeline))
+
+
+@router.get(f"{ONE}/status")
+@needs(Role.READ)
+def get_status(about: About, source: AskSource = False) -> PipelineStatus:
+    """Gates, positions, lag, snapshots and last runs of every table."""
+    found = status(_asking(about, source), about.platform, ask_source=source)
+    return PipelineStatus.model_validate(found)
+
+
+@router.get(f"{ONE}/lag")
+@needs(Role.READ)
+def get_lag(about: About, source: AskSource = False) -> PipelineLag:
+    """How far the change log is behind the source, and each table behind the change log."""
+    found = lag(_asking(about, source), about.platform, ask_source=source)
+    return PipelineLag.model_validate(found)
+
+
+@router.get(f"{ONE}/guard")
+@needs(Role.READ)
+def get_guard(about: About) -> Guard:
+    """What the pipeline holds on its source and in its change log. Asks the source."""
+    found = status(about.with_secrets(), about.platform, ask_source=True)
+    return Guard.model_validate(found.guard)
+
+
+@router.post("/validate")
+@needs(Role.EDIT)
+def validate(body: ValidateRequest, known: Known) -> ValidationReport:
+    """A pipeline's file, checked without its source and not kept; or a known pipeline, checked
+    with it."""
+    if body.name is not None:
+        about = known.get(body.name)
+        return _report(validate_pipeline(about.with_secrets(), about.platform))
+    with tempfile.TemporaryDirectory(prefix="tidegate-") as folder:
+        file = Path(folder) / "pipeline.yaml"
+        file.write_text(body.config or "", encoding="utf-8")
+        # Variables stay names: a file from elsewhere must not read this server's (I9).
+        pipeline = load_pipeline(file, resolve_secrets=False)
+    return _report(validate_pipeline(pipeline, known.platform, offline=True))
+
+
+def public_config(pipeline: PipelineConfig) -> dict[str, Any]:
+    """The pipeline's configuration without anything secret."""
+    return pipeline.model_dump(mode="json", exclude={"source": {"password"}})
+
+
+def _asking(about: Subject, source: bool) -> PipelineConfig:
+    return about.with_secrets() if source else about.pipeline
+
+
+def _report(found: Any) -> ValidationReport:
+    return ValidationReport.model_validate(found)
+
+
+def _listed(known: KnownFile, platform: PlatformConfig) -> ConnectorSummary:
+    if known.pipeline is None:
+        problem = known.error.message if known.error else "it cannot be read"
+        return ConnectorSummary(name=known.name, state=BROKEN, problem=problem)
+    return _summary(known.pipeline, platform)
+
+
+def _summary(pipeline: PipelineConfig, platform: PlatformConfig) -> ConnectorSummary:
+    now = status(pipeline, platform, ask_source=False)
+    behind = [table.lag_seconds for table in now.tables if table.lag_seconds is not None]
+    return ConnectorSummary(
+        name=pipeline.pipeline_id,
+        type=str(pipeline.source.source_type),
+        database=pipeline.source.database,
+        tables=list(pipeline.source.tables),
+        owner=pipeline.owner,
+        tags=list(pipeline.tags),
+        state=running(pipeline, platform).state,
+        deployed=now.deployed,
+        gates=dict(Counter(table.gate.state for table in now.tables)),
+        dead_letters=sum(table.dead_letters for table in now.tables),
+        lag_seconds=max(behind, default=None),
+        needs=sum(table.needs is not None for table in now.tables),
+    )

@@ -1,0 +1,140 @@
+"""Pipelines as a whole, on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.text import Text
+
+from tidegate.cli import figures, render
+
+if TYPE_CHECKING:
+    from tidegate.control.doctor import Diagnosis
+    from tidegate.control.health import Health
+    from tidegate.control.offsets import Offsets
+    from tidegate.control.pipelines import Created, PipelineDescription
+    from tidegate.control.running import Running
+
+
+def created(console: Console, result: Created) -> None:
+    """Where the file is now, and what to do next."""
+    for finding in result.findings:
+        console.print(Text(f"{finding.severity}  {finding.message}", "yellow"), soft_wrap=True)
+    console.print(Text.assemble((result.status, "green"), f"  {result.pipeline_id}  {result.file}"))
+    if result.status == "created":
+        console.print(Text(f"next     tidegate deploy {result.pipeline_id}", "dim"))
+
+
+def listed(console: Console, result: Mapping[str, Any]) -> None:
+    """One row per file."""
+    grid = figures.grid("pipeline", "state", "deployed", "source", "tables", "owner", "file")
+    for row in result["pipelines"]:
+        source = f"{row.source_type} {row.database}" if row.source_type else ""
+        grid.add_row(
+            row.pipeline_id,
+            figures.styled(row.state),
+            figures.cell(row.deployed),
+            source,
+            figures.cell(row.tables),
+            row.owner or "",
+            row.file,
+        )
+    console.print(grid)
+    for row in result["pipelines"]:
+        if row.problem:
+            console.print(Text(f"{row.file}: {row.problem}", "red"), soft_wrap=True)
+    if not result["pipelines"]:
+        console.print(Text(f"no pipeline in {result['folder']}: `tidegate init`", "dim"))
+
+
+def running(console: Console, result: Running) -> None:
+    """Stopped or running, by whom."""
+    told = Text.assemble((result.pipeline_id, "bold"), "  ", figures.styled(result.state))
+    if result.since is not None:
+        told.append(f"  by {result.actor} ({result.surface}), {figures.ago(result.since)}")
+        told.append(f": {result.reason}")
+    console.print(told, soft_wrap=True)
+    if not result.changed:
+        console.print(Text("it was so already: nothing changed", "dim"))
+    elif result.stopped:
+        kept = "the source keeps its WAL until `tidegate start`; watch `tidegate guard`"
+        console.print(Text(kept, "yellow"))
+
+
+def described(console: Console, result: PipelineDescription) -> None:
+    """What the file says, then the tables."""
+    running(console, result.running) if result.running.since else console.print(
+        Text.assemble((result.pipeline_id, "bold"), "  ", figures.styled(result.running.state))
+    )
+    where = f"{result.username}@{result.host}:{result.port}/{result.database}"
+    if result.connection_id:
+        where = f"connection {result.connection_id}, database {result.database}"
+    when = (f"{name} {at or 'by hand'}" for name, at in result.schedules.items())
+    facts = {
+        "file": result.file,
+        "deployed": result.deployed,
+        "source": f"{result.source_type}  {where}",
+        "slot": result.slot,
+        "publication": result.publication,
+        "lake": result.namespace,
+        "control": result.control_namespace,
+        "sinks": ", ".join(result.sinks) or "the lake",
+        "schedules": ", ".join(when),
+        "owner": result.owner,
+    }
+    render.facts(console, facts)
+    grid = figures.grid("table", "lake table", "mode", "gate", "position", "needs")
+    states = {table.table: table for table in result.status.tables}
+    for table in result.tables:
+        now = states[table.table]
+        mode = f"{table.write_mode}{', soft delete' if table.soft_delete else ''}"
+        grid.add_row(
+            table.table,
+            table.lake_table,
+            mode,
+            figures.styled(now.gate.state),
+            now.position or "",
+            Text(now.needs or "", "yellow"),
+        )
+    console.print(grid)
+
+
+def offsets(console: Console, result: Offsets) -> None:
+    """Where capture and each table stand."""
+    through = result.captured_through or "not deployed"
+    console.print(f"captured through  {through}  {figures.ago(result.captured_at)}")
+    grid = figures.grid("table", "position", "LSN", "lag", "gate", "lowest", "needs")
+    for table in result.tables:
+        grid.add_row(
+            table.table,
+            table.position or "",
+            table.lsn or "",
+            figures.human_bytes(table.lag_bytes),
+            figures.styled(table.gate),
+            table.lowest or "",
+            Text(table.needs or "", "yellow"),
+        )
+    console.print(grid)
+
+
+def health(console: Console, result: Health) -> None:
+    """One line per part."""
+    grid = figures.grid("part", "status", "detail", "do")
+    for part in result.components:
+        cells = (Text(part.detail), Text(part.hint or "", "green"))
+        grid.add_row(part.name, figures.styled(part.status), *cells)
+    console.print(grid)
+    name = result.pipeline_id or "platform"
+    console.print(Text.assemble(f"{name}: ", figures.styled(result.status)))
+
+
+def diagnosis(console: Console, result: Diagnosis) -> None:
+    """One line per check, the fix below what needs one."""
+    for check in result.checks:
+        line = Text.assemble(f"{check.name:<8}  ", figures.styled(f"{check.status:<7}"), "  ")
+        line.append(check.detail)
+        console.print(line, soft_wrap=True)
+        for fix in (check.fix or "").splitlines():
+            console.print(Text(f"{'':19}{fix}", "green"), soft_wrap=True)

@@ -1,0 +1,168 @@
+"""What can be read: states, pasts, rows; whole, in pages, again."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from websockets.sync.client import connect
+
+from tests.contract.api.test_access import filled, routes, socket_url
+from tests.support.api import SECRET, TOKENS, Served
+from tidegate.api.access import Role
+from tidegate.control import gates
+
+NO_LETTER = "00000000-0000-0000-0000-000000000000"
+ORDERS = "/connectors/shop/tables/public.orders"
+
+
+def test_pipelines_are_listed_with_their_state(api: Served) -> None:
+    (shop,) = api.get("/connectors").json()["items"]
+    assert (shop["name"], shop["state"], shop["deployed"]) == ("shop", "running", True)
+    assert shop["gates"] == {"open": 1, "held": 1}
+    assert (shop["dead_letters"], shop["needs"]) == (1, 1)
+
+
+def test_a_broken_file_is_listed_and_named(own_api: Served) -> None:
+    (own_api.pipelines.directory / "bad.yaml").write_text("pipeline_id: bad\nsource: 7\n")
+    bad, shop = own_api.get("/connectors").json()["items"]
+    assert (bad["name"], bad["state"]) == ("bad", "broken") and bad["problem"]
+    assert shop["state"] == "running"
+    answer = own_api.get("/connectors/bad/status")
+    assert answer.status_code == 422 and answer.json()["problems"]
+
+
+def test_a_table_tells_why_compaction_is_not_due(api: Served) -> None:
+    table = api.get(ORDERS).json()
+    assert table["files"] == {"data_files": 2, "delete_files": 0, "bytes": 0} | {
+        "bytes": table["files"]["bytes"],
+        "snapshots": 2,
+    }
+    (compact,) = [step for step in table["upkeep"] if step["step"] == "compact"]
+    assert compact["due"] is False and "due from" in compact["why"]
+    assert table["status"]["gate"]["reason"] == "look first"
+
+
+def test_the_timeline_is_newest_first_and_paged(api: Served) -> None:
+    whole = api.get(f"{ORDERS}/timeline").json()
+    kinds = [entry["kind"] for entry in whole["items"]]
+    assert set(kinds) == {"gate", "maintain", "apply", "sweep", "schema"}
+    times = [entry["at"] for entry in whole["items"]]
+    assert times == sorted(times, reverse=True)
+    seen, cursor = [], None
+    while True:
+        query = f"?limit=2&cursor={cursor}" if cursor else "?limit=2"
+        part = api.get(f"{ORDERS}/timeline{query}").json()
+        seen += part["items"]
+        cursor = part["next"]
+        if cursor is None:
+            break
+    assert seen == whole["items"]
+    lost = api.get(f"{ORDERS}/timeline?cursor=gone")
+    assert (lost.status_code, lost.json()["code"]) == (422, "api.cursor")
+
+
+def test_snapshots_say_what_they_changed(api: Served) -> None:
+    applied, swept = api.get(f"{ORDERS}/snapshots").json()["items"]
+    assert (applied["step"], applied["updated"], applied["current"]) == ("apply", 1, True)
+    assert (swept["step"], swept["inserted"], swept["rows"]) == ("sweep", 3, 3)
+    assert isinstance(applied["snapshot_id"], str) and applied["parent_id"] == swept["snapshot_id"]
+
+
+def test_series_have_a_point_per_snapshot(api: Served) -> None:
+    first, last = api.get(f"{ORDERS}/series").json()["points"]
+    assert first["at"] < last["at"]
+    assert (first["rows"], first["rows_per_second"]) == (3, 1.5)
+
+
+def test_a_rows_history_names_the_snapshot_of_each_change(api: Served) -> None:
+    found = api.get(f"{ORDERS}/rows/2/history").json()
+    paid, new = found["changes"]
+    assert (paid["op"], paid["before"]["status"], paid["after"]["status"]) == ("u", "new", "paid")
+    applied, swept = api.get(f"{ORDERS}/snapshots").json()["items"]
+    assert (paid["snapshot_id"], new["snapshot_id"]) == (
+        applied["snapshot_id"],
+        swept["snapshot_id"],
+    )
+    assert api.get(f"{ORDERS}/rows/99/history").json()["changes"] == []
+    wrong = api.get(f'{ORDERS}/rows/["1","2"]/history')
+    assert (wrong.status_code, wrong.json()["code"]) == (422, "rows.wrong_key")
+
+
+def test_the_schemas_of_a_table_are_told_with_their_changes(api: Served) -> None:
+    found = api.get(f"{ORDERS}/schema").json()
+    assert [row["number"] for row in found["history"]] == [1, 2]
+    assert "note" in found["history"][1]["changes"][0]
+    assert [column["name"] for column in found["columns"]] == ["id", "status", "note"]
+
+
+def test_letters_show_their_row_to_those_who_may_see_rows(api: Served) -> None:
+    (letter,) = api.get("/connectors/shop/dead-letters", Role.READ).json()["items"]
+    assert letter["code"] == "apply.cast_failed" and "key" not in letter
+    shown = api.get(f"/connectors/shop/dead-letters/{api.letter}", Role.EDIT).json()
+    assert shown["after"] == {"id": "4", "status": "new", "note": "fragile"}
+    gone = api.get(f"/connectors/shop/dead-letters/{NO_LETTER}")
+    assert (gone.status_code, gone.json()["code"]) == (404, "dead_letters.unknown")
+
+
+def test_what_is_unchanged_is_not_sent_again(api: Served) -> None:
+    first = api.get(f"{ORDERS}/snapshots")
+    tag = first.headers["etag"]
+    again = api.get(f"{ORDERS}/snapshots", headers={"if-none-match": f'"other", {tag}'})
+    assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", tag)
+    assert api.get(f"{ORDERS}/snapshots", headers={"if-none-match": '"other"'}).status_code == 200
+
+
+def test_problems_have_a_code_and_a_hint(api: Served) -> None:
+    answer = api.get("/connectors/nothing/status")
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.json()["code"] == "api.no_such_pipeline" and answer.json()["hint"]
+    assert api.call("GET", "/no/such/path", TOKENS[Role.READ]).json()["code"] == "api.http_404"
+    sent = api.post("/connectors/shop/gates/hold", {"reason": 7, "tables": "do-not-repeat"})
+    assert sent.status_code == 422 and "do-not-repeat" not in sent.text
+
+
+def test_every_response_has_the_security_headers(api: Served) -> None:
+    for answer in (api.get("/connectors"), api.call("GET", "/healthz"), api.get("/connectors/x")):
+        assert "default-src 'none'" in answer.headers["content-security-policy"]
+        assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+def test_no_answer_holds_the_sources_password(api: Served) -> None:
+    paths = [r.path for r in routes(api.app) if "GET" in getattr(r, "methods", ())]
+    assert len(paths) > 20
+    for path in paths:
+        answer = api.call("GET", filled(path).replace(NO_LETTER, api.letter), TOKENS[Role.ADMIN])
+        assert SECRET not in answer.text, path
+    asked = api.get("/connectors/shop/status?source=true")
+    assert asked.json()["source"]["reachable"] is False and SECRET not in asked.text
+
+
+def test_health_says_more_to_those_who_are_known(api: Served) -> None:
+    ready = api.call("GET", "/readyz")
+    assert ready.status_code == 200
+    assert ready.json()["components"] == {"catalog": "ok", "storage": "ok", "pipelines": "ok"}
+    parts = {
+        p["name"]: p["status"] for p in api.get("/connectors/shop/health").json()["components"]
+    }
+    assert parts["catalog"] == "ok" and parts["source"] == "failed"
+
+
+def test_the_socket_sends_everything_then_what_changed(own_api: Served) -> None:
+    token = f"tidegate.token.{TOKENS[Role.READ]}"
+    with connect(socket_url(own_api), subprotocols=["tidegate", token]) as socket:  # type: ignore[list-item]
+        assert socket.subprotocol == "tidegate"
+        first = json.loads(socket.recv(timeout=20))
+        orders = first["pipelines"]["shop"]["status"]["tables"][1]
+        assert (first["type"], orders["gate"]["state"]) == ("snapshot", "held")
+        gates.open_gates(own_api.pipeline, own_api.platform, reason="seen", actor="ann")
+        while True:
+            told = json.loads(socket.recv(timeout=20))
+            assert told["type"] == "change"
+            if told["pipelines"]["shop"]["status"]["tables"][1]["gate"]["state"] == "open":
+                break
+
+
+@pytest.mark.parametrize("path", ["/docs", "/redoc", "/openapi.json"])
+def test_there_are_no_pages_of_the_frameworks_own(api: Served, path: str) -> None:
+    assert api.call("GET", path, TOKENS[Role.ADMIN]).status_code == 404

@@ -1,0 +1,216 @@
+"""Every action, from the button to what it did to the lake, or to the work that was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.page.conftest import TOKEN, Open, Served
+from tests.page.prepared_lake import (
+    CUSTOMERS,
+    ORDERS,
+    PAYMENTS,
+    VISITS,
+    PreparedLake,
+    prepared,
+)
+from tests.support.api import RecordedRunner, listening
+from tidegate.api.access import Role
+from tidegate.api.app import create_app
+from tidegate.api.pipelines import Pipelines
+from tidegate.api.runner import RunState
+from tidegate.api.tokens import Holder, TokenAuthorizer
+from tidegate.control import dead_letters
+from tidegate.lake.dead_letter_choice import Choice
+
+ActedOn = tuple[PreparedLake, Served]
+
+
+def ask(page: Page, button: str) -> Locator:
+    """The dialog behind a button."""
+    page.get_by_role("button", name=button).first.click()
+    return page.get_by_role("dialog")
+
+
+def test_hold_says_what_will_happen_and_open_undoes_it(acted_on: ActedOn, opened: Open) -> None:
+    lake, served = acted_on
+    page = opened(served).visit(f"shop/tables/{CUSTOMERS}")
+    dialog = ask(page, "Hold …")
+    expect(dialog).to_contain_text("stay in the change log until the gate is opened")
+    dialog.get_by_role("button", name="Hold").click()
+    assert lake.state(CUSTOMERS) == "open", "a reason is needed"
+    dialog.get_by_label("Reason").fill("migration at 14:00")
+    dialog.get_by_role("button", name="Hold").click()
+    expect(dialog).to_contain_text("public.customers: held.")
+    dialog.get_by_role("button", name="Close").click()
+    assert lake.state(CUSTOMERS) == "held"
+    # Pushed by the socket: nothing was reloaded.
+    expect(page.locator(".flow-lane")).to_contain_text("migration at 14:00")
+    dialog = ask(page, "Open …")
+    dialog.get_by_label("Reason").fill("done")
+    dialog.get_by_role("button", name="Open").click()
+    dialog.get_by_role("button", name="Close").click()
+    expect(page.get_by_role("button", name="Hold …")).to_be_visible()
+    assert lake.state(CUSTOMERS) == "open"
+    assert page.locator(".timeline li").first.inner_text().count("done") == 1
+
+
+def test_a_sweep_is_given_up_only_when_asked_to(acted_on: ActedOn, opened: Open) -> None:
+    lake, served = acted_on
+    page = opened(served).visit(f"shop/tables/{VISITS}")
+    dialog = ask(page, "Open …")
+    dialog.get_by_label("Reason").fill("it hangs")
+    dialog.get_by_role("button", name="Open").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("sweep")
+    assert lake.state(VISITS) == "sweeping"
+    dialog.get_by_label("Also give up a sweep").check()
+    expect(dialog).to_contain_text("what it has read is thrown away")
+    dialog.get_by_role("button", name="Open").click()
+    expect(dialog).to_contain_text("public.visits: open.")
+    assert lake.state(VISITS) == "open"
+
+
+def test_a_held_schema_is_compared_tried_and_approved(acted_on: ActedOn, opened: Open) -> None:
+    lake, served = acted_on
+    page = opened(served).visit(f"shop/tables/{ORDERS}")
+    page.get_by_role("link", name="Look at it and approve it").click()
+    expect(page.get_by_role("row").filter(has_text="channel").first).to_contain_text("new at the")
+    dialog = ask(page, "Approve …")
+    dialog.get_by_label("Dry run").check()
+    dialog.get_by_role("button", name="Dry run").click()
+    expect(dialog).to_contain_text("Would be done")
+    dialog.get_by_role("button", name="Close").click()
+    assert lake.state(ORDERS) == "held"
+    dialog = ask(page, "Approve …")
+    dialog.get_by_role("button", name="Approve").click()
+    expect(dialog).to_contain_text("Approved")
+    dialog.get_by_role("button", name="Close").click()
+    expect(page.get_by_text("A schema change waits")).to_have_count(0)
+    assert lake.state(ORDERS) == "open"
+
+
+def test_a_dead_letter_is_discarded(acted_on: ActedOn, opened: Open) -> None:
+    lake, served = acted_on
+    page = opened(served).visit(f"shop/tables/{PAYMENTS}/letters")
+    dialog = ask(page, "Discard …")
+    expect(dialog).to_contain_text("will never be applied")
+    dialog.get_by_role("button", name="Discard").click()
+    dialog.get_by_role("button", name="Close").click()
+    expect(page.get_by_text("amount is no numeric(12,2)")).to_have_count(0)
+    left = dead_letters.find(lake.pipeline, lake.platform, [PAYMENTS], Choice()).letters
+    assert [letter.role for letter in left] == ["waiting"]
+
+
+# Work that Spark does: what the page asks the runner for. test_jobs.py runs it.
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RecordedRunner, Served]]:
+    folder = tmp_path_factory.mktemp("asked") / "lake"
+    lake, runner = prepared(folder), RecordedRunner()
+    pipelines = Pipelines(folder / "pipelines", lake.platform, folder / "platform.yaml")
+    authorizer = TokenAuthorizer([Holder.of("ann", Role.ADMIN, TOKEN)])
+    with listening(create_app(pipelines, authorizer, runner)) as url:
+        yield runner, Served(folder, f"{url}/")
+
+
+def last(runner: RecordedRunner) -> tuple[str, dict[str, Any]]:
+    work = list(runner.runs.values())[-1].work
+    return work.verb.value, dict(work.options)
+
+
+def test_sweep_has_tables_a_key_range_and_a_dry_run(
+    asked: tuple[RecordedRunner, Served], opened: Open
+) -> None:
+    runner, served = asked
+    page = opened(served).visit("shop")
+    dialog = ask(page, "Sweep …")
+    dialog.get_by_label(CUSTOMERS).check()
+    dialog.get_by_label("Only these keys").fill("id >= 10 and id < 20")
+    dialog.get_by_label("Dry run").check()
+    expect(dialog).to_contain_text("will be re-read for these keys")
+    dialog.get_by_role("button", name="Dry run").dblclick()
+    expect(dialog).to_contain_text("Waiting to start")
+    assert len(runner.runs) == 1, "pressed twice is asked once"
+    verb, options = last(runner)
+    assert verb == "sweep"
+    assert options | {"tables": [CUSTOMERS], "where": "id >= 10 and id < 20"} == options
+    assert options["dry_run"] is True
+
+
+def test_a_run_is_followed_to_its_end_and_linked(
+    asked: tuple[RecordedRunner, Served], opened: Open
+) -> None:
+    runner, served = asked
+    page = opened(served).visit(f"shop/tables/{CUSTOMERS}")
+    dialog = ask(page, "Verify …")
+    dialog.get_by_label("Share of the keys").fill("5%")
+    dialog.get_by_role("button", name="Verify").click()
+    expect(dialog).to_contain_text("Waiting to start")
+    assert last(runner)[0] == "verify"
+    assert last(runner)[1]["sample"] == "5%"
+    run = list(runner.runs.values())[-1]
+    error = {"code": "verify.differs", "message": "2 rows differ", "hint": "run `tidegate verify`"}
+    runner.runs[run.id] = replace(
+        run, state=RunState.FAILED, link="/dags/x/runs/y", error=error, log=["line of the log"]
+    )
+    expect(dialog.get_by_text("2 rows differ")).to_be_visible()
+    expect(dialog.get_by_role("link", name="Watch the Dag run")).to_have_attribute(
+        "href", "/dags/x/runs/y"
+    )
+    expect(dialog.get_by_text("line of the log")).to_be_visible()
+
+
+def test_compaction_rollback_and_redrive_ask_for_what_they_say(
+    asked: tuple[RecordedRunner, Served], opened: Open
+) -> None:
+    runner, served = asked
+    visitor = opened(served)
+    page = visitor.visit(f"shop/tables/{CUSTOMERS}/files")
+    ask(page, "Compact now …").get_by_role("button", name="Compact").click()
+    expect(page.get_by_role("dialog")).to_contain_text("Waiting to start")
+    assert last(runner) == ("maintain", {"tables": [CUSTOMERS], "force": True, "dry_run": False})
+    page.keyboard.press("Escape")
+
+    visitor.visit(f"shop/tables/{CUSTOMERS}/snapshots")
+    row = page.get_by_role("row").filter(has=page.get_by_role("button", name="Roll back")).first
+    snapshot = row.get_by_role("rowheader").inner_text()
+    row.get_by_role("button").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text(f"goes back to snapshot {snapshot}")
+    dialog.get_by_role("button", name="Roll back").click()
+    expect(dialog).to_contain_text("Waiting to start")
+    assert last(runner)[0] == "rollback"
+    assert str(last(runner)[1]["snapshot_id"]) == snapshot
+    page.keyboard.press("Escape")
+
+    visitor.visit(f"shop/tables/{PAYMENTS}/letters")
+    ask(page, "Redrive all …").get_by_role("button", name="Redrive").click()
+    expect(page.get_by_role("dialog")).to_contain_text("Waiting to start")
+    assert last(runner)[0] == "redrive"
+    assert len(last(runner)[1]["event_ids"]) == 2
+
+
+def test_it_works_below_any_base_path(
+    asked: tuple[RecordedRunner, Served], tmp_path: Path, opened: Open
+) -> None:
+    from starlette.applications import Starlette
+    from starlette.routing import Mount
+
+    folder = asked[1].folder
+    platform_file = folder / "platform.yaml"
+    from tidegate.config.loader import load_platform
+
+    pipelines = Pipelines(folder / "pipelines", load_platform(platform_file), platform_file)
+    authorizer = TokenAuthorizer([Holder.of("ann", Role.ADMIN, TOKEN)])
+    app = create_app(pipelines, authorizer, RecordedRunner())
+    below = Starlette(routes=[Mount("/team/airflow/tidegate", app)])
+    with listening(below) as url:
+        page = opened(Served(folder, f"{url}/team/airflow/tidegate/")).visit("shop")
+        expect(page.get_by_role("row").filter(has_text=CUSTOMERS)).to_contain_text("open")
+        expect(page.get_by_text("Live", exact=True)).to_be_visible()
