@@ -1,4 +1,4 @@
-"""Mounts Tidegate's HTTP application into Airflow's API server under /tidegate, with an entry in its navigation."""
+"""Tidegate in Airflow's API server: the application under /tidegate, an entry in the navigation."""
 
 from __future__ import annotations
 
