@@ -70,6 +70,8 @@ def give(pipeline_file: str, platform_file: str | None, answer: SchemaAnswer) ->
             shown=answer.schema_id,
         )
     opened = f", opened {', '.join(done.opened)}" if done.opened else ""
+    if done.sweep:
+        opened += "; the lake follows with the table's next sweep, which opens its gate"
     behind = f"; behind it waits: {done.next_held}" if done.next_held else ""
     return f"{answer.table}: {who} approved schema {answer.schema_id}{opened}{behind}"
 
@@ -98,16 +100,23 @@ def _body(one: HeldSchema) -> Iterable[str]:
         for side in one.sides
     )
     yield ""
-    yield (
-        "**Approve**: changes flow again from that position on. A column of another type begins"
-        " anew and the old one is kept under another name; `cast` keeps the lake's column instead,"
-        " `rename` says that two columns are one."
-    )
+    yield _SWEEP if one.sweep else _APPROVE
     yield ""
     yield (
         "**Leave held**: nothing is applied and nothing is lost; nobody is asked about this change"
         " again."
     )
+
+
+_APPROVE: Final = (
+    "**Approve**: changes flow again from that position on. A column of another type begins anew"
+    " and the old one is kept under another name; `cast` keeps the lake's column instead, `rename`"
+    " says that two columns are one."
+)
+_SWEEP: Final = (
+    "**Approve**: the lake follows with the table's next sweep, which opens its gate; until then"
+    " nothing is applied, because its rows cannot be told apart by the new key."
+)
 
 
 def _safe(text: str) -> str:

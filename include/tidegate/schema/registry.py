@@ -192,9 +192,10 @@ def _number(url: str, body: Mapping[str, Any], name: str) -> int:
 
 
 def _reasons(messages: Any) -> tuple[str, ...]:
-    """A registry's words about a schema, cut to what a line can hold."""
+    """A registry's words about a schema, as what a line can hold: no control characters."""
     texts = messages if isinstance(messages, list) else []
-    said = (" ".join(text.split())[:_LONGEST] for text in texts if isinstance(text, str))
+    words = (" ".join(text.split()) for text in texts if isinstance(text, str))
+    said = ("".join(filter(str.isprintable, text))[:_LONGEST] for text in words)
     return tuple(text for text in said if text)[:_MOST_REASONS]
 
 

@@ -46,6 +46,8 @@ VERBS = [
     ["dead-letters", "show"],
     ["dead-letters", "redrive"],
     ["dead-letters", "discard"],
+    ["schema", "leave"],
+    ["schema", "register"],
     ["lakehouse", "snapshots"],
     ["lakehouse", "query"],
     ["lakehouse", "rollback"],

@@ -98,7 +98,7 @@ def test_good_answers(odd: OddRegistry) -> None:
     odd.says(200, {"subject": "s", "id": 7, "version": 2, "schema": "…"})
     assert registry.lookup("s", '"string"') == Registered(7, 2)
     assert registry.register("s", '"string"') == Registered(7, 2)
-    odd.says(200, {"is_compatible": False, "messages": ["a\n b", 3, "x" * 999]})
+    odd.says(200, {"is_compatible": False, "messages": ["a\n \x1bb", 3, "x" * 999]})
     assert registry.opinion("s", '"string"') == Opinion(False, ("a b", "x" * 300))
     odd.says(200, {"is_compatible": True, "messages": []})
     assert registry.opinion("s", '"string"') == Opinion(True)
