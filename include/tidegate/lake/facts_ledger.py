@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -85,6 +85,23 @@ class FactsLedger:
                 if error.code != commits.MOVED:
                     raise
 
+    def rewritten(self, table: str, at: Position) -> None:
+        """Note that old rows may have other values from ``at`` on; again: no change. Without a
+        look before it there is nothing in the lake to compare with."""
+        while True:
+            self._load()
+            known = in_force(self._entries.get(table, ()), at)
+            if known is None or known.facts.rewrite == at.place:
+                return
+            facts = replace(known.facts, rewrite=at.place)
+            row = self._row(self._rows + 1, table, facts, at, at)
+            try:
+                self._ledger.append(self._ledger.open(), [row], self._head)
+                return
+            except RetriableError as error:
+                if error.code != commits.MOVED:
+                    raise
+
     def all(self, table: str) -> tuple[FactsEntry, ...]:
         """By position; what a cut saw comes after a look that is noted at the same place."""
         self._load()
@@ -94,8 +111,9 @@ class FactsLedger:
         self, looks: Mapping[TableId, TableFacts], at: Position
     ) -> list[tuple[TableId, TableFacts]]:
         changed = []
-        for table, facts in looks.items():
+        for table, seen in looks.items():
             known = in_force(self._entries.get(str(table), ()), at)
+            facts = seen if known is None else replace(seen, rewrite=known.facts.rewrite)
             if known is None or known.facts != facts:
                 changed.append((table, facts))
         return changed

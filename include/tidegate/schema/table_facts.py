@@ -30,6 +30,8 @@ class TableFacts:
     labels: Mapping[str, str] = field(default_factory=dict)  # enum labels by the source's number
     partitioned: bool = False
     leaves: Mapping[str, Leaf] = field(default_factory=dict)  # by the source's number
+    rewrite: str | None = None
+    """Place of the last ALTER that may have given old rows other values; the log tells it."""
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
