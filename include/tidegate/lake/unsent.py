@@ -35,7 +35,8 @@ def initial(entries: Sequence[FactsEntry], relation: int | None, column: Column)
             before = facts
             continue
         texts = {leaf.missing[number] for leaf in facts.leaves.values() if number in leaf.missing}
-        if len(texts) > 1 or (before is not None and _rewritten(before, facts, unless=number)):
+        rewrote = before is not None and _rewritten(before, facts, unless=number)
+        if len(texts) > 1 or (rewrote and number in facts.defaults):
             return Initial(None)
         return Initial(texts.pop()) if texts else None
     return None

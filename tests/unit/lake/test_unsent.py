@@ -37,6 +37,7 @@ def wider(**leaf: Any) -> TableFacts:
         PLAIN,
         columns={"1": "id", "2": "w"},
         types={"1": "integer", "2": "text"},
+        defaults=("2",),
         leaves={"7": replace(LEAF, **leaf)},
     )
 
@@ -53,6 +54,7 @@ def wider(**leaf: Any) -> TableFacts:
         ([wider(missing={"2": "x"})], Initial("x")),
         ([wider(file="200")], None),  # nothing is known of the time before
         ([replace(PLAIN, relation=6), wider(file="200")], None),  # another table
+        ([PLAIN, replace(wider(file="200"), defaults=())], None),  # rewritten for another reason
         ([], None),
     ],
 )
