@@ -342,9 +342,10 @@ def test_tables_that_change_while_they_are_swept(
         same(made, name, "id", "v", "u")
 
     # Between a sweep that died and the one that goes on from its branch.
-    fault("sweep.after_chunk")
-    with pytest.raises(faults.Fault):
-        made.sweep(run="dies")
+    for name in ("labelled", "attached", "added"):
+        fault("sweep.after_chunk")
+        with pytest.raises(faults.Fault):
+            made.sweep(f"public.{name}", run=f"dies_{name}")
     monkeypatch.delenv("TIDEGATE_FAULT")
     db.sql(
         "ALTER TYPE mood RENAME VALUE 'sad' TO 'low'",
