@@ -12,6 +12,7 @@ from tidegate.lake.change_log import ChangeLog
 POINTS = (
     "capture.after_schema",
     "capture.after_files",
+    "capture.after_look",
     "capture.after_commit",
     "capture.after_confirm",
 )

@@ -74,6 +74,11 @@ class SchemaChanges(Section):
         description="A table that was dropped and made anew: what it lost was never sent. Held"
         " until the table is swept.",
     )
+    rewrite: Literal["hold", "ignore"] = Field(
+        "hold",
+        description="`ALTER … USING`, which may give old rows other values; known only with the"
+        " event trigger (source.ddl_messages). Held until the table is swept.",
+    )
     partitions: Literal["hold", "ignore"] = Field(
         "hold",
         description="A partition that was attached with rows, detached or dropped. Held until the"

@@ -182,6 +182,8 @@ class ChangeBatch:
     through: Position | None = None
     transactions: int = 0
     raw_bytes: int = 0
+    rewritten: tuple[tuple[TableId, Position], ...] = ()
+    """Tables whose old rows got other values without an event, and where."""
 
 
 class ChangeStream(Protocol):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -81,22 +81,43 @@ class FactsLedger:
         """Make what is different from the last look durable; nothing is written otherwise."""
         while True:
             known = self._load()
-            rows = [
-                self._row(number, str(table), facts, since, at)
-                for number, (table, facts) in enumerate(_changed(known, looks, at), known.rows + 1)
-            ]
-            if not rows:
+            changed = _changed(known, looks, at)
+            if not changed or self._append(known, changed, since, at):
                 return
-            table = self._ledger.open()
-            try:
-                self._ledger.append(table, rows, known.head)
-            except RetriableError as error:
-                if error.code != commits.MOVED:
-                    raise
-            else:
-                everything = known.rows + len(rows)
-                self._ledger.fold_if_due(table, files=FOLD_FILES, kept=everything)
+
+    def rewritten(self, table: str, at: Position) -> None:
+        """Note that old rows may have other values from ``at`` on; again: no change. Without a
+        look before it there is nothing in the lake to compare with."""
+        while True:
+            known = self._load()
+            last = in_force(known.entries.get(table, ()), at)
+            if last is None or last.facts.rewrite == at.place:
                 return
+            facts = replace(last.facts, rewrite=at.place)
+            if self._append(known, [(table, facts)], at, at):
+                return
+
+    def _append(
+        self,
+        known: _Known,
+        looks: Sequence[tuple[object, TableFacts]],
+        since: Position,
+        at: Position,
+    ) -> bool:
+        """Whether ``looks`` landed; not if another writer was first."""
+        rows = [
+            self._row(number, str(table), facts, since, at)
+            for number, (table, facts) in enumerate(looks, known.rows + 1)
+        ]
+        table = self._ledger.open()
+        try:
+            self._ledger.append(table, rows, known.head)
+        except RetriableError as error:
+            if error.code != commits.MOVED:
+                raise
+            return False
+        self._ledger.fold_if_due(table, files=FOLD_FILES, kept=known.rows + len(rows))
+        return True
 
     def all(self, table: str) -> tuple[FactsEntry, ...]:
         """By position; what a cut saw comes after a look that is noted at the same place."""
@@ -129,8 +150,9 @@ def _changed(
     known: _Known, looks: Mapping[TableId, TableFacts], at: Position
 ) -> list[tuple[TableId, TableFacts]]:
     changed = []
-    for table, facts in looks.items():
+    for table, seen in looks.items():
         last = in_force(known.entries.get(str(table), ()), at)
+        facts = seen if last is None else replace(seen, rewrite=last.facts.rewrite)
         if last is None or last.facts != facts:
             changed.append((table, facts))
     return changed

@@ -156,7 +156,8 @@ class Lineage:
 
     def unsent(self, after: Position, until: Position) -> list[str]:
         """What changed in (after, until] without a row event, as far as the policies mind."""
-        settled = frozenset(v.schema.relation for v in self.versions if v.approval is not None)
+        approved = [v for v in self.versions if v.approval is not None]
+        settled = frozenset(f for v in approved for f in (v.schema.relation, v.since.place))
         return unsent(self.looks, after, until, self.target.schema_changes, settled)
 
     def later_names(self, index: int, name: str) -> list[str]:

@@ -30,18 +30,19 @@ class Ahead:
 def ahead(ground: SchemaGround, live: TableSchema, now: TableFacts) -> Ahead:
     """``live`` and ``now`` as if the log had just come to them."""
     stands = ground.stands
-    look = FactsEntry(stands, Position(stands.epoch, _LATER), now)
     lineage = ground.lineage
+    known = lineage.looks[-1].facts if lineage.looks else now
+    look = FactsEntry(stands, Position(stands.epoch, _LATER), replace(now, rewrite=known.rewrite))
     lineage = Lineage(lineage.versions, lineage.target, (*lineage.looks, look))
     ground = replace(ground, lineage=lineage)
-    known = lineage.versions
+    versions = lineage.versions
     told: tuple[str, ...] = ()
-    if not known or live.schema_id not in known[-1].ids:
-        last = known[-1].since if known else None
+    if not versions or live.schema_id not in versions[-1].ids:
+        last = versions[-1].since if versions else None
         if last is not None:
-            told = tuple(str(change) for change in diff(known[-1].schema, live))
+            told = tuple(str(change) for change in diff(versions[-1].schema, live))
             new = Version(live.schema_id, live, last, (last,), (live.schema_id,))
-            ground = replace(ground, lineage=lineage.having((*known, new)))
+            ground = replace(ground, lineage=lineage.having((*versions, new)))
     conflict = ground.conflict()
     hidden = tuple(ground.lineage.unsent(stands, look.at))
     return Ahead(told, conflict.reasons if conflict else (), hidden)

@@ -88,7 +88,7 @@ def needs_sweep(source: str, reasons: Sequence[str]) -> HeldError:
         f"{source} changed without sending rows: {'; '.join(reasons)}",
         hint=f"nothing was applied and nothing is lost: sweep it (`tidegate sweep PIPELINE --table"
         f" {source}`); or let the lake's rows stay as they are (schema_changes: partitions,"
-        " enum_rename, recreate: ignore) and open the gate",
+        " enum_rename, rewrite, recreate: ignore) and open the gate",
     )
 
 

@@ -16,6 +16,8 @@ from tidegate.lake.facts_ledger import FactsEntry, in_force
 from tidegate.schema.table import Column
 from tidegate.schema.table_facts import TableFacts
 
+Settled = frozenset[int | str | None]
+
 
 @dataclass(frozen=True, slots=True)
 class Initial:
@@ -33,7 +35,8 @@ def initial(entries: Sequence[FactsEntry], relation: int | None, column: Column)
             before = facts
             continue
         texts = {leaf.missing[number] for leaf in facts.leaves.values() if number in leaf.missing}
-        if len(texts) > 1 or (before is not None and _rewritten(before, facts, unless=number)):
+        rewrote = before is not None and _rewritten(before, facts, unless=number)
+        if len(texts) > 1 or (rewrote and number in facts.defaults):
             return Initial(None)
         return Initial(texts.pop()) if texts else None
     return None
@@ -57,11 +60,11 @@ def unsent(
     after: Position,
     until: Position,
     policy: SchemaChanges,
-    settled: frozenset[int | None] = frozenset(),
+    settled: Settled = frozenset(),
 ) -> list[str]:
     """What changed in (after, until] without a row event, in words.
 
-    ``settled``: tables made anew that someone approved.
+    ``settled``: tables made anew, and places of rewrites, that someone approved.
     """
     known = in_force(entries, after)
     later = [
@@ -79,7 +82,7 @@ def told(
     old: TableFacts,
     new: TableFacts,
     policy: SchemaChanges,
-    settled: frozenset[int | None] = frozenset(),
+    settled: Settled = frozenset(),
 ) -> Iterator[str]:
     """What became different from one look to the next that no row told."""
     if old.relation is None or new.relation is None:
@@ -88,6 +91,8 @@ def told(
         if policy.recreate == "hold" and new.relation not in settled:
             yield "the table was dropped and made anew: rows of the old one are still in the lake"
         return
+    if policy.rewrite == "hold" and new.rewrite not in (None, old.rewrite, *settled):
+        yield "ALTER TABLE … USING may have given older rows other values"
     if policy.enum_rename == "hold":
         for number, label in old.labels.items():
             if new.labels.get(number, label) != label:

@@ -27,9 +27,12 @@ class TableFacts:
     name_now: str | None = None  # of the table that was known, where it is called otherwise now
     columns: Mapping[str, str] = field(default_factory=dict)  # names by the source's number
     types: Mapping[str, str] = field(default_factory=dict)  # as the source prints them
+    defaults: tuple[str, ...] = ()  # numbers of columns with a default, identity or formula
     labels: Mapping[str, str] = field(default_factory=dict)  # enum labels by the source's number
     partitioned: bool = False
     leaves: Mapping[str, Leaf] = field(default_factory=dict)  # by the source's number
+    rewrite: str | None = None
+    """Place of the last ALTER that may have given old rows other values; the log tells it."""
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -37,7 +40,7 @@ class TableFacts:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> TableFacts:
         leaves = {number: Leaf(**leaf) for number, leaf in data["leaves"].items()}
-        return cls(**{**data, "leaves": leaves})
+        return cls(**{**data, "defaults": tuple(data["defaults"]), "leaves": leaves})
 
     def number_of(self, column: str) -> str | None:
         return next((number for number, name in self.columns.items() if name == column), None)

@@ -132,6 +132,8 @@ class _Run:
         if batch.schemas:
             owner._history.record_all([(seen.schema, seen.at) for seen in batch.schemas])
             point("capture.after_schema")
+        for table, at in batch.rewritten:
+            owner._history.facts.rewritten(str(table), at)
         self._writer.write(batch.rows)
         # Only where the last batch ended at a boundary does everything written lie before one.
         self._boundary = batch.through

@@ -35,5 +35,13 @@ def test_only_differences_are_noted_and_everyone_sees_them(
     newest = in_force(ledger.all(str(U)), boundary("e", 27))
     assert newest is not None and newest.at == cut
     assert in_force(ledger.all(str(U)), boundary("other", 27)) is None
+    place = boundary("e", 28)  # the log tells of a rewrite; looks at the catalog keep it
+    for _ in range(2):
+        ledger.rewritten(str(U), place)
+    ledger.note({U: ONE}, boundary("e", 40), boundary("e", 50))
+    told = [(e.at.lsn, e.facts.rewrite) for e in rival.all(str(U))]
+    assert told == [(20, None), (25, None), (28, place.place), (30, None), (50, None)]
+    ledger.rewritten("public.unknown", place)
+    assert ledger.all("public.unknown") == ()
     ledger.note({U: TWO}, boundary("f", 1), boundary("f", 1))  # a new epoch begins anew
-    assert [e.at.epoch for e in ledger.all(str(U))] == ["e", "e", "e", "f"]
+    assert [e.at.epoch for e in ledger.all(str(U))] == ["e"] * 5 + ["f"]

@@ -229,6 +229,7 @@ def test_a_transaction_larger_than_every_buffer_is_one_commit(
     [
         "capture.after_schema",
         "capture.after_files",
+        "capture.after_look",
         "capture.after_commit",
         "capture.after_confirm",
     ],

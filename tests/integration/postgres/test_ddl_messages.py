@@ -77,15 +77,55 @@ def test_renames_are_certain_where_the_catalog_has_moved_on(
     assert kinds(platform, pipeline) == [*told, [ChangeKind.RENAME]]
 
 
+def test_a_rewrite_that_may_have_changed_values_is_noted_where_it_happened(
+    db: SourceDatabase, platform: PlatformConfig
+) -> None:
+    pipeline = db.pipeline("public.t", "public.p")
+    db.sql(
+        "CREATE TABLE p (id int PRIMARY KEY, v int) PARTITION BY RANGE (id)",
+        "CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (10)",
+        "CREATE TABLE other (v int)",
+    )
+    deploy(pipeline, platform)
+
+    def rewrites(table: str) -> int:
+        ledger = SchemaHistory(open_catalog(platform, pipeline), pipeline).facts
+        return len({e.facts.rewrite for e in ledger.all(table)} - {None})
+
+    db.sql("INSERT INTO t VALUES (1, 10)", "INSERT INTO p VALUES (1, 10)")
+    run_capture(pipeline, platform)
+    harmless = (
+        "ALTER TABLE t ALTER y TYPE bigint",
+        "BEGIN; ALTER TABLE t ALTER y TYPE int; COMMIT",
+        "VACUUM FULL t",
+        "ALTER TABLE t ADD x uuid DEFAULT gen_random_uuid()",
+        "ALTER TABLE other ALTER v TYPE int USING v + 1",
+        "INSERT INTO t VALUES (2, 10)",
+    )
+    db.sql(*harmless)
+    run_capture(pipeline, platform)
+    assert (rewrites("public.t"), rewrites("public.p")) == (0, 0)
+    db.sql(
+        "ALTER TABLE t ALTER y TYPE int USING y + 1",  # leaves no other trace
+        "INSERT INTO t VALUES (3, 10)",
+        "CREATE FUNCTION migrate() RETURNS void LANGUAGE sql"
+        " AS 'ALTER TABLE p ALTER v TYPE bigint USING -v'",
+        "SELECT migrate()",
+        "INSERT INTO p VALUES (2, 10)",
+    )
+    run_capture(pipeline, platform)
+    assert (rewrites("public.t"), rewrites("public.p")) == (1, 1)
+
+
 def test_undeploy_removes_exactly_what_was_made(
     db: SourceDatabase, platform: PlatformConfig
 ) -> None:
     pipeline = db.pipeline("public.t")
     db.sql(f"CREATE SCHEMA tidegate_{db.name}")  # the user's own, by chance
     deploy(pipeline, platform)
-    assert len(db.rows(OBJECTS)) == 3
+    assert len(db.rows(OBJECTS)) == 4
     assert any("event trigger" in a for a in undeploy(pipeline, platform, dry_run=True).actions)
-    assert len(db.rows(OBJECTS)) == 3
+    assert len(db.rows(OBJECTS)) == 4
     undeploy(pipeline, platform)
     assert db.rows(OBJECTS) == [(f"tidegate_{db.name}",)]
     db.sql(f"DROP SCHEMA tidegate_{db.name}")

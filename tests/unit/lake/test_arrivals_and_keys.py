@@ -25,7 +25,9 @@ def looked(
     names.append({"1": "id", "2": "b", "3": "w", "4": "x"})
     files = ("1", file, file)
     facts = [
-        TableFacts(7, columns=own, leaves={"7": Leaf("t", files[n], True, missing[n])})
+        TableFacts(
+            7, columns=own, defaults=("3",), leaves={"7": Leaf("t", files[n], True, missing[n])}
+        )
         for n, own in enumerate(names[: len(missing)])
     ]
     looks = [FactsEntry(at(10 * n), at(10 * n), one) for n, one in enumerate(facts)]

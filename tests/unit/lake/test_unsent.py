@@ -37,6 +37,7 @@ def wider(**leaf: Any) -> TableFacts:
         PLAIN,
         columns={"1": "id", "2": "w"},
         types={"1": "integer", "2": "text"},
+        defaults=("2",),
         leaves={"7": replace(LEAF, **leaf)},
     )
 
@@ -53,6 +54,7 @@ def wider(**leaf: Any) -> TableFacts:
         ([wider(missing={"2": "x"})], Initial("x")),
         ([wider(file="200")], None),  # nothing is known of the time before
         ([replace(PLAIN, relation=6), wider(file="200")], None),  # another table
+        ([PLAIN, replace(wider(file="200"), defaults=())], None),  # rewritten for another reason
         ([], None),
     ],
 )
@@ -88,6 +90,7 @@ def test_a_restated_type_is_a_rewrite_only_where_files_changed() -> None:
         (PARTED, []),
         (replace(PARTED, relation=None), []),
         (replace(PARTED, relation=9), ["made anew"]),
+        (replace(PARTED, rewrite="0A"), ["USING"]),
         (
             replace(PARTED, labels={"1": "mood.good", "2": "mood.sad", "3": "mood.new"}),
             ["mood.sad"],
@@ -106,7 +109,9 @@ def test_every_trace_is_named_unless_the_policy_ignores_it(
     found = list(told(PARTED, now, HOLD))
     assert len(found) == len(words)
     assert all(word in line for word, line in zip(words, found, strict=True))
-    quiet = SchemaChanges(partitions="ignore", enum_rename="ignore", recreate="ignore")
+    quiet = SchemaChanges(
+        partitions="ignore", enum_rename="ignore", recreate="ignore", rewrite="ignore"
+    )
     assert not list(told(PARTED, now, quiet))
 
 
@@ -127,6 +132,8 @@ def test_a_range_tells_what_lies_in_it() -> None:
     anew = [at(10, PARTED), at(30, replace(PARTED, relation=9))]
     span = boundary("e", 10), boundary("e", 40)
     assert unsent(anew, *span, HOLD) and not unsent(anew, *span, HOLD, frozenset({9}))
+    using = [at(10, PARTED), at(30, replace(PARTED, rewrite="1E"))]
+    assert unsent(using, *span, HOLD) and not unsent(using, *span, HOLD, frozenset({"1E"}))
 
 
 def test_facts_are_stored_and_read_again() -> None:

@@ -125,7 +125,12 @@ class PostgresStream:
             return ChangeBatch(log_rows.ARROW_SCHEMA.empty_table(), through=through)
         decoded = self._decoder.decode(parcel.messages)
         return ChangeBatch(
-            decoded.rows, decoded.schemas, through, decoded.transactions, parcel.size
+            decoded.rows,
+            decoded.schemas,
+            through,
+            decoded.transactions,
+            parcel.size,
+            tuple((table, at) for table, at in decoded.rewritten if table in self._tables),
         )
 
     def _is_last(self, through: int | None) -> bool:

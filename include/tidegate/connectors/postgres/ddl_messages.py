@@ -1,4 +1,5 @@
-"""An event trigger that writes a table's columns to the log whenever ALTER TABLE changed it.
+"""Event triggers that write a table's columns to the log whenever ALTER TABLE changed it, and that
+``USING`` may have given old rows other values.
 
 pgoutput names columns, it does not number them: which column is which after a rename is certain
 only from the numbers. The message is part of the transaction, so it stands in the log exactly where
@@ -43,6 +44,26 @@ _BODY: Final = """
 DECLARE
   changed record;
 BEGIN
+  IF TG_EVENT = 'table_rewrite' THEN
+    SELECT c.oid, n.nspname, c.relname INTO changed
+    FROM pg_catalog.pg_class c
+    JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+    WHERE c.oid = coalesce(
+      pg_catalog.pg_partition_root(pg_catalog.pg_event_trigger_table_rewrite_oid()),
+      pg_catalog.pg_event_trigger_table_rewrite_oid());
+    -- 4: a column's values are computed anew. Without USING they are the same values; a statement
+    -- that shows neither word was run by a function, and may have any.
+    IF pg_catalog.pg_event_trigger_table_rewrite_reason() & 4 <> 0
+       AND (pg_catalog.current_query() ~* '\\yusing\\y'
+            OR pg_catalog.current_query() !~* '\\yalter\\y')
+    THEN
+      PERFORM pg_catalog.pg_logical_emit_message(true, {prefix}, pg_catalog.json_build_object(
+        'version', {version}, 'rewritten', changed.oid::bigint,
+        'schema', changed.nspname, 'name', changed.relname)::text);
+      PERFORM pg_catalog.pg_logical_emit_message(true, {prefix}, '');
+    END IF;
+    RETURN;
+  END IF;
   FOR changed IN
     SELECT c.oid, n.nspname, c.relname, c.relreplident
     FROM (SELECT DISTINCT objid FROM pg_catalog.pg_event_trigger_ddl_commands()
@@ -89,8 +110,19 @@ class Told:
         return self.message.relid
 
 
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """A table whose old rows ``ALTER … USING`` may have given other values."""
+
+    table: TableId
+
+
 def trigger_name(settings: PostgresSettings) -> str:
     return f"tidegate_{settings.pipeline_id}_ddl"
+
+
+def _rewrite_name(settings: PostgresSettings) -> str:
+    return f"tidegate_{settings.pipeline_id}_rewrite"
 
 
 def prefix(settings: PostgresSettings) -> str:
@@ -137,7 +169,8 @@ def remove(
         return None
     if not dry_run:
         with connection.transaction():
-            connection.execute(f"DROP EVENT TRIGGER {quote_sql(name)}".encode())
+            for own in (name, _rewrite_name(settings)):
+                connection.execute(f"DROP EVENT TRIGGER IF EXISTS {quote_sql(own)}".encode())
             connection.execute(f"DROP FUNCTION {_function(settings)}()".encode())
             mark = connection.execute(_SCHEMA_SQL, (_schema_name(settings),)).fetchone()
             if mark is not None and _is_ours(mark[0], deployment) and not mark[1]:
@@ -156,20 +189,22 @@ def planned(connection: Connection, settings: PostgresSettings) -> str | None:
     return f"create the event trigger {trigger_name(settings)}"
 
 
-def parse(message: LogicalMessage) -> Told | None:
+def parse(message: LogicalMessage) -> Told | Rewritten | None:
     """What a message of ours says; None for an empty one, or another release's."""
     if not message.content:
         return None
     data: dict[str, Any] = json.loads(message.content)
     if data.get("version") != _VERSION:
         return None
+    table = TableId(data["schema"], data["name"])
+    if "rewritten" in data:
+        return Rewritten(table)
     full = data["identity"] == "f"
     columns = tuple(
         RelationColumn(name, type_oid, typmod, full or key)
         for _, name, type_oid, typmod, generated, key in data["columns"]
         if not generated
     )
-    table = TableId(data["schema"], data["name"])
     return Told(
         RelationMessage(data["relation"], table, data["identity"], columns),
         {name: number for number, name, *_ in data["columns"]},
@@ -183,15 +218,18 @@ def _statements(settings: PostgresSettings, deployment: str, *, with_schema: boo
         _function(settings),
         _schema(settings),
     )
+    rewrite = quote_sql(_rewrite_name(settings))
     mark = MARK + json.dumps({"deployment": deployment, "pipeline": settings.pipeline_id})
     own = [f"CREATE SCHEMA {schema}", f"COMMENT ON SCHEMA {schema} IS '{mark}'"]
     return [
         *(own if with_schema else ()),
         f"DROP EVENT TRIGGER IF EXISTS {name}",
+        f"DROP EVENT TRIGGER IF EXISTS {rewrite}",
         f"CREATE OR REPLACE FUNCTION {function}() RETURNS event_trigger LANGUAGE plpgsql"
         f" SET search_path = pg_catalog AS $tidegate${_body(settings)}$tidegate$",
         f"CREATE EVENT TRIGGER {name} ON ddl_command_end WHEN TAG IN ('ALTER TABLE')"
         f" EXECUTE FUNCTION {function}()",
+        f"CREATE EVENT TRIGGER {rewrite} ON table_rewrite EXECUTE FUNCTION {function}()",
         f"COMMENT ON EVENT TRIGGER {name} IS '{mark}'",
     ]
 

@@ -18,13 +18,14 @@ import pyarrow.compute as pc
 
 from tidegate.config.platform import MAX_VALUE_BYTES
 from tidegate.connectors.postgres import ddl_messages, pgoutput, tuples
-from tidegate.connectors.postgres.ddl_messages import Told
+from tidegate.connectors.postgres.ddl_messages import Rewritten, Told
 from tidegate.connectors.postgres.pgoutput import RelationMessage
 from tidegate.connectors.postgres.tuples import Payload, Tuples
 from tidegate.connectors.protocol import SchemaSeen
 from tidegate.envelope import log_rows
 from tidegate.envelope.change import Op
 from tidegate.envelope.position import Position, lsn_place
+from tidegate.names import TableId
 from tidegate.schema.table import TableSchema
 
 SEGMENT_ROWS: Final = 16_384
@@ -48,6 +49,8 @@ class Decoded:
     rows: pa.Table
     schemas: tuple[SchemaSeen, ...]
     transactions: int
+    rewritten: tuple[tuple[TableId, Position], ...] = ()
+    """Tables whose old rows got other values without an event, and where."""
 
 
 @dataclass(slots=True)
@@ -94,6 +97,7 @@ class Decoder:
         prefix: str | None = None,
         tell: Tell | None = None,
     ) -> None:
+        self._rewritten: list[tuple[TableId, Position]] = []
         self._prefix = prefix  # of messages that tell a table's columns
         self._tell = tell
         self._epoch = epoch
@@ -113,7 +117,8 @@ class Decoder:
             parts += batches
             transactions += count
         rows = pa.Table.from_batches(parts, schema=log_rows.ARROW_SCHEMA)
-        return Decoded(_in_log_order(rows), tuple(seen), transactions)
+        rewritten, self._rewritten = tuple(self._rewritten), []
+        return Decoded(_in_log_order(rows), tuple(seen), transactions, rewritten)
 
     def _runs(self, messages: Sequence[bytes], seen: list[SchemaSeen]) -> Iterator[Sequence[bytes]]:
         """Stretches in which no table changes its description."""
@@ -151,10 +156,14 @@ class Decoder:
         if said.prefix != self._prefix or self._tell is None or self._open.lsn < self._floor:
             return
         told = ddl_messages.parse(said)
+        place = lsn_place(self._open.lsn, self._open.events)
+        if isinstance(told, Rewritten):
+            self._rewritten.append((told.table, Position(self._epoch, place)))
+            return
         schema = None if told is None else self._tell(told)
         if told is None or schema is None:
             return
-        at = Position(self._epoch, lsn_place(self._open.lsn, self._open.events))
+        at = Position(self._epoch, place)
         # Of several changes before one event only the last one is ever used.
         seen[:] = [s for s in seen if (s.schema.table, s.at) != (schema.table, at)]
         seen.append(SchemaSeen(schema, at))

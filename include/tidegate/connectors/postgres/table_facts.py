@@ -28,7 +28,8 @@ JOIN unnest(%s::text[], %s::text[]) AS w(schema, name)
 WHERE c.relkind IN ('r', 'p')
 """
 _COLUMNS_SQL: Final = """
-SELECT attrelid::bigint, attnum::text, attname, pg_catalog.format_type(atttypid, atttypmod)
+SELECT attrelid::bigint, attnum::text, attname, pg_catalog.format_type(atttypid, atttypmod),
+       atthasdef OR attidentity <> ''
 FROM pg_catalog.pg_attribute
 WHERE attrelid = ANY(%s::oid[]) AND attnum > 0 AND NOT attisdropped
 ORDER BY attnum
@@ -101,8 +102,9 @@ def look(connection: Connection, tables: Sequence[TableId]) -> dict[TableId, Tab
         if table not in found
         else TableFacts(
             relation=found[table][0],
-            columns={number: name for number, name, _ in columns[found[table][0]]},
-            types={number: printed for number, _, printed in columns[found[table][0]]},
+            columns={number: name for number, name, *_ in columns[found[table][0]]},
+            types={number: printed for number, _, printed, _ in columns[found[table][0]]},
+            defaults=tuple(n for n, *_, default in columns[found[table][0]] if default),
             labels=dict(labels[found[table][0]]),
             partitioned=found[table][1],
             leaves=_leaves(leaves[found[table][0]]),
