@@ -76,7 +76,11 @@ def lag(
     pipeline: PipelineConfig, platform: PlatformConfig, *, ask_source: bool = True
 ) -> PipelineLag:
     """How far behind; a part of :func:`status`."""
-    now = status(pipeline, platform, ask_source=ask_source)
+    return lag_of(status(pipeline, platform, ask_source=ask_source))
+
+
+def lag_of(now: PipelineStatus) -> PipelineLag:
+    """The part of a status that says how far behind."""
     return PipelineLag(
         pipeline_id=now.pipeline_id,
         capture_bytes=now.capture_lag_bytes,
