@@ -1,4 +1,4 @@
-"""Mounts Tidegate's HTTP application into Airflow's API server under /tidegate, with an entry in its navigation."""
+"""Mounts Tidegate's HTTP application and page into Airflow's API server under /tidegate."""
 
 from __future__ import annotations
 
