@@ -24,6 +24,7 @@ from tidegate.control.records import (
     TableLag,
     TableStatus,
 )
+from tidegate.control.running import record
 from tidegate.control.source import look_at_source
 from tidegate.envelope.position import Position
 from tidegate.errors import TidegateError
@@ -31,6 +32,7 @@ from tidegate.lake import positions
 from tidegate.lake.catalog import load, open_catalog
 from tidegate.lake.gate import Gate, TableGate
 from tidegate.lake.log_times import LogTimes
+from tidegate.lake.pauses import Pauses
 from tidegate.lake.reports import Report, Reports
 
 _SHOWN_KINDS: Final = frozenset({"apply", "sweep"})
@@ -69,6 +71,7 @@ def status(
         source=look.side if look else None,
         tables=tables,
         guard=assess(catalog, pipeline, platform, look, tables, reports) if look else None,
+        running=record(pipeline.pipeline_id, Pauses(catalog, pipeline).current()),
     )
 
 
