@@ -139,6 +139,15 @@ class Guard(View):
     figures: Figures
 
 
+class Work(View):
+    """Whether a pipeline may work, and who said so."""
+
+    state: Literal["running", "stopped"]
+    since: datetime | None = None
+    actor: str | None = None
+    reason: str | None = None
+
+
 class PipelineStatus(View):
     """A pipeline as a whole."""
 
@@ -150,6 +159,7 @@ class PipelineStatus(View):
     source: Source | None = Field(None, description="null: the source was not asked.")
     tables: list[TableStatus]
     guard: Guard | None = Field(None, description="null: the source was not asked.")
+    running: Work | None = Field(None, description="null: not read.")
 
 
 class TableLag(View):
