@@ -95,6 +95,7 @@ def test_a_pipeline_is_stopped_and_started(own_api: Served) -> None:
     stopped = own_api.post(f"{SHOP}/stop", {"reason": "upgrade"}).json()
     assert (stopped["state"], stopped["changed"]) == ("stopped", True)
     assert own_api.get("/connectors").json()["items"][0]["state"] == "stopped"
+    assert own_api.get(f"{SHOP}/status").json()["running"]["reason"] == "upgrade"
     started = own_api.call("POST", f"/api/v1/cdc{SHOP}/start", TOKENS[Role.EDIT]).json()
     assert (started["state"], started["actor"]) == ("running", "editer")
 

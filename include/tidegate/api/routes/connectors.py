@@ -28,7 +28,7 @@ from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.control.pipelines import BROKEN
 from tidegate.control.records import PipelineStatus as StatusRecord
-from tidegate.control.running import running
+from tidegate.control.running import RUNNING
 from tidegate.control.status import lag_of, status
 from tidegate.control.validation import validate_pipeline
 
@@ -135,7 +135,7 @@ def _summary(pipeline: PipelineConfig, platform: PlatformConfig) -> ConnectorSum
         tables=list(pipeline.source.tables),
         owner=pipeline.owner,
         tags=list(pipeline.tags),
-        state=running(pipeline, platform).state,
+        state=now.running.state if now.running else RUNNING,
         deployed=now.deployed,
         gates=dict(Counter(table.gate.state for table in now.tables)),
         dead_letters=sum(table.dead_letters for table in now.tables),
