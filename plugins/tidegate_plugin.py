@@ -1,4 +1,4 @@
-"""Tidegate in Airflow's API server: the application under /tidegate, an entry in the navigation."""
+"""Mounts Tidegate's HTTP application and page into Airflow's API server under /tidegate."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.dags.conftest import PROJECT, PipelineFile
 
 PIPELINES = 50
-DAGS = 6
+DAGS = 7
 """Of each."""
 LIMIT_SECONDS = 2.0
 HEAVY = ("pyspark", "pyiceberg", "pyarrow", "pandas", "psycopg", "psycopg2", "great_expectations")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,6 +14,8 @@ from typing import Any
 import jwt
 import pytest
 from fastapi.routing import APIRoute
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
 
 from tests.contract.api.test_access import PUBLIC, filled, routes
 from tests.dags.conftest import PROJECT
@@ -136,6 +139,17 @@ def test_a_cookie_counts_for_airflows_own_pages_only(server: Server) -> None:
     answer = server.call("POST", path, headers=own, json={"reason": "look"})
     assert (answer.status_code, answer.json()["actor"]) == (200, "user-ann")
     server.call("POST", f"{BASE}/connectors/shop/start", "user")
+
+
+def test_the_socket_asks_airflow_too(server: Server) -> None:
+    url = server.url.replace("http", "ws") + f"{BASE}/status"
+    cookie = {"Cookie": f"_token={server.tokens['viewer']}"}
+    for headers, origin in (({}, None), (cookie, None), (cookie, "https://evil.example")):
+        with pytest.raises(InvalidStatus) as refused:
+            connect(url, additional_headers=headers, origin=origin)  # type: ignore[arg-type]
+        assert refused.value.response.status_code == 403
+    with connect(url, additional_headers=cookie, origin=server.url) as socket:  # type: ignore[arg-type]
+        assert "shop" in json.loads(socket.recv(timeout=30))["pipelines"]
 
 
 def test_work_becomes_a_run_of_the_pipelines_dag_once(server: Server) -> None:

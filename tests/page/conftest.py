@@ -21,6 +21,7 @@ from tests.page.prepared_lake import PreparedLake, prepared
 from tests.support.cli import ENTRY, INCLUDE
 
 TOKEN = "page-tests-have-this-token"
+READER = "read-only-token-of-ann"
 START_SECONDS = 60
 NETWORK = ("Failed to load resource", "WebSocket connection to")
 DESKTOP, PHONE = (1360, 900), (390, 844)
@@ -81,7 +82,10 @@ def _until_it_answers(url: str, process: subprocess.Popen[bytes], log: Path) -> 
 def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[PreparedLake, Served]]:
     """The prepared lake and its server, for tests that only look."""
     lake = prepared(tmp_path_factory.mktemp("shown"))
-    with serving(lake.folder) as served:
+    tokens = lake.folder / "tokens"
+    tokens.write_text(f"read ann {READER}\n", encoding="utf-8")
+    tokens.chmod(0o600)
+    with serving(lake.folder, options=("--token-file", str(tokens))) as served:
         yield lake, served
 
 

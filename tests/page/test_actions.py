@@ -26,6 +26,7 @@ from tidegate.api.pipelines import Pipelines
 from tidegate.api.runner import RunState
 from tidegate.api.tokens import Holder, TokenAuthorizer
 from tidegate.control import dead_letters
+from tidegate.control.running import start, stop
 from tidegate.lake.dead_letter_choice import Choice
 
 ActedOn = tuple[PreparedLake, Served]
@@ -104,6 +105,16 @@ def test_a_dead_letter_is_discarded(acted_on: ActedOn, opened: Open) -> None:
     expect(page.get_by_text("amount is no numeric(12,2)")).to_have_count(0)
     left = dead_letters.find(lake.pipeline, lake.platform, [PAYMENTS], Choice()).letters
     assert [letter.role for letter in left] == ["waiting"]
+
+
+def test_a_stopped_pipeline_says_who_stopped_it(acted_on: ActedOn, opened: Open) -> None:
+    lake, served = acted_on
+    page = opened(served).visit("shop")
+    stop(lake.pipeline, lake.platform, reason="the source moves")
+    notice = page.locator(".notice").filter(has_text="Stopped by")
+    expect(notice).to_contain_text("the source moves", timeout=30_000)
+    start(lake.pipeline, lake.platform, reason="it has moved")
+    expect(notice).to_have_count(0, timeout=30_000)
 
 
 # Work that Spark does: what the page asks the runner for. test_jobs.py runs it.

@@ -77,9 +77,7 @@ def test_a_table_is_swept_verified_and_rolled_back(
 
 
 @pytest.mark.long
-def test_a_table_is_compacted_and_a_letter_that_fails_again_stays(
-    tmp_path: Path, opened: Open
-) -> None:
+def test_a_table_is_compacted_and_letters_are_redriven(tmp_path: Path, opened: Open) -> None:
     lake = prepared(tmp_path / "lake")
     with serving(lake.folder) as served:
         visitor = opened(served)
@@ -89,4 +87,5 @@ def test_a_table_is_compacted_and_a_letter_that_fails_again_stays(
         expect(page.locator(".timeline")).to_contain_text("compact")
         visitor.visit(f"shop/tables/{PAYMENTS}/letters")
         run(page, page.get_by_role("button", name="Redrive all …"), "Redrive")
-        expect(page.get_by_text("2 tries").first).to_be_visible()
+        # The later change of the row makes the failed one moot.
+        expect(page.get_by_text("No dead letters")).to_be_visible()

@@ -15,6 +15,7 @@ from tidegate.api.access import Authorizer, check_access
 from tidegate.api.exposition import Figures
 from tidegate.api.headers import ResponseHeaders
 from tidegate.api.live import LiveStatus
+from tidegate.api.looks import SourceLooks
 from tidegate.api.pipelines import Pipelines
 from tidegate.api.routes import (
     about,
@@ -50,6 +51,7 @@ def create_app(pipelines: Pipelines, authorizer: Authorizer, runner: Runner) -> 
     app.state.authorizer = authorizer
     app.state.runner = runner
     app.state.live = LiveStatus(pipelines)
+    app.state.looks = SourceLooks()
     app.state.figures = Figures(pipelines)
     problems.install(app)
     app.add_middleware(ResponseHeaders)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -66,6 +67,9 @@ def _operation(document: dict[str, Any], heading: str, operation: dict[str, Any]
         yield ""
     if body is not None:
         yield f"Request\n\n```text\n{_shape(document, body['schema'])}\n```\n"
+        name = body["schema"].get("$ref", "").rpartition("/")[2]
+        for sample in document["components"]["schemas"].get(name, {}).get("examples", ()):
+            yield f"```json\n{json.dumps(sample, indent=2)}\n```\n"
     if answer is not None:
         yield f"Response {good}\n\n```text\n{_shape(document, answer['schema'])}\n```\n"
 

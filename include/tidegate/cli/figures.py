@@ -29,6 +29,10 @@ STATE_STYLES: Final = {
     "missing": "yellow",
     "gone": "bold red",
     "ok": "green",
+    "running": "green",
+    "stopped": "yellow",
+    "broken": "bold red",
+    "degraded": "yellow",
     "warn": "yellow",
     "act": "bold red",
 }

@@ -75,6 +75,10 @@ def status(console: Console, result: PipelineStatus) -> None:
     """A pipeline as a whole, then its tables."""
     head = Text.assemble((result.pipeline_id, "bold"), "  ")
     head.append("deployed" if result.deployed else "not deployed")
+    if result.running is not None and result.running.stopped:
+        word = result.running
+        head.append("  stopped", style="bold yellow")
+        head.append(f" by {word.actor} {figures.ago(word.since)}: {word.reason}")
     console.print(head)
     if result.captured_through:
         console.print(

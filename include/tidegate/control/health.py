@@ -21,7 +21,6 @@ from pyiceberg.io import load_file_io
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.control.records import PipelineStatus
-from tidegate.control.running import Running, running
 from tidegate.control.status import status
 from tidegate.errors import TidegateError
 from tidegate.lake.catalog import open_catalog, resolve
@@ -136,12 +135,12 @@ def _storage(platform: PlatformConfig, pipeline: PipelineConfig | None) -> Answe
 def _pipeline_parts(pipeline: PipelineConfig, platform: PlatformConfig) -> list[Component]:
     began = time.monotonic()
     try:
-        seen, word = status(pipeline, platform), running(pipeline, platform)
+        seen = status(pipeline, platform)
     except TidegateError as error:
         told = f"{error.message} [{error.code}]"
         return [Component("change_log", FAILED, told, error.hint)]
     spent = round(time.monotonic() - began, 3)
-    answers = {"source": _source(seen), "change_log": _log(seen, word), "gates": _gates(seen)}
+    answers = {"source": _source(seen), "change_log": _log(seen), "gates": _gates(seen)}
     return [Component(name, *answer, seconds=spent) for name, answer in answers.items()]
 
 
@@ -160,10 +159,11 @@ def _source(seen: PipelineStatus) -> Answer:
     return FAILED if lost else DEGRADED, told, found[0].next
 
 
-def _log(seen: PipelineStatus, word: Running) -> Answer:
+def _log(seen: PipelineStatus) -> Answer:
+    word = seen.running
     if not seen.deployed:
         return DEGRADED, "not deployed", "`tidegate deploy`"
-    if word.stopped:
+    if word is not None and word.stopped:
         told = f"stopped by {word.actor}: {word.reason}"
         return DEGRADED, told, f"`tidegate start {seen.pipeline_id}`; WAL is kept until then"
     behind = "" if seen.capture_lag_bytes is None else f", {seen.capture_lag_bytes:,} bytes behind"

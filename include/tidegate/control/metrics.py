@@ -14,7 +14,6 @@ from pyiceberg.table import Table
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.control.records import PipelineStatus, TableStatus
-from tidegate.control.running import running
 from tidegate.control.schemas import held
 from tidegate.control.status import status
 from tidegate.control.table_detail import table_files
@@ -50,7 +49,7 @@ def measure(
     name = pipeline.pipeline_id
     now = status(pipeline, platform, ask_source=ask_source)
     yield Sample(names.UP, (name,), 1)
-    yield Sample(names.RUNNING, (name,), not running(pipeline, platform).stopped)
+    yield Sample(names.RUNNING, (name,), now.running is None or not now.running.stopped)
     yield Sample(names.DEPLOYED, (name,), now.deployed)
     yield from _capture(now)
     yield from _totals(catalog, pipeline)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from tidegate.control.running import Running
 from tidegate.transports.guard import Guard
 
 
@@ -108,6 +109,7 @@ class PipelineStatus:
     tables: tuple[TableStatus, ...]
     guard: Guard | None = None  # None: the source was not asked
     registry: RegistryStatus | None = None  # None: no schema registry is used
+    running: Running | None = None  # whether somebody stopped it; None: not read
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from tidegate.control.records import (
     TableStatus,
 )
 from tidegate.control.registry import registry_status
+from tidegate.control.running import record
 from tidegate.control.source import look_at_source
 from tidegate.envelope.position import Position
 from tidegate.errors import TidegateError
@@ -32,6 +33,7 @@ from tidegate.lake import positions
 from tidegate.lake.catalog import load, open_catalog
 from tidegate.lake.gate import Gate, TableGate
 from tidegate.lake.log_times import LogTimes
+from tidegate.lake.pauses import Pauses
 from tidegate.lake.reports import Report, Reports
 
 _SHOWN_KINDS: Final = frozenset({"apply", "sweep"})
@@ -71,6 +73,7 @@ def status(
         tables=tables,
         guard=assess(catalog, pipeline, platform, look, tables, reports) if look else None,
         registry=registry_status(catalog, pipeline, platform),
+        running=record(pipeline.pipeline_id, Pauses(catalog, pipeline).current()),
     )
 
 
@@ -78,7 +81,11 @@ def lag(
     pipeline: PipelineConfig, platform: PlatformConfig, *, ask_source: bool = True
 ) -> PipelineLag:
     """How far behind; a part of :func:`status`."""
-    now = status(pipeline, platform, ask_source=ask_source)
+    return lag_of(status(pipeline, platform, ask_source=ask_source))
+
+
+def lag_of(now: PipelineStatus) -> PipelineLag:
+    """The part of a status that says how far behind."""
     return PipelineLag(
         pipeline_id=now.pipeline_id,
         capture_bytes=now.capture_lag_bytes,

@@ -25,8 +25,11 @@ from tidegate.envelope.position import Position
 from tidegate.lake.log_files import span_of
 from tidegate.lake.schema_history import SchemaHistory
 
-WINDOW_ROWS: Final = 5_000
-"""Rows held at once; a wide row is some kilobytes."""
+WINDOW_ROWS: Final = 50_000
+"""Rows held at once, as Arrow: some 50 MB of rows of a kilobyte. Every window of a group reads the
+group's files again, so that smaller ones would cost time."""
+_SLICE_ROWS: Final = 1_000
+"""Rows that are Python objects at once."""
 _ALL: Final = ("*",)
 
 
@@ -74,14 +77,13 @@ def read(
     base = _filter(span, wanted)
     for group in _groups(table.scan(base).plan_files()):
         for window in _windows(table, base, group):
-            rows = pa.concat_tables(
-                [pa.Table.from_batches([batch]) for batch in _batches(table, window, group, _ALL)]
-                or [pa.table({"position": pa.array([], pa.string())})]
-            )
-            for row in rows.sort_by("position").to_pylist():
-                change = _change(row, history)
-                if wanted.matches(change):
-                    yield change
+            batches = list(_batches(table, window, group, _ALL))
+            if not batches:
+                continue
+            rows = pa.Table.from_batches(batches).sort_by("position")
+            for part in rows.to_batches(max_chunksize=_SLICE_ROWS):
+                found = (_change(row, history) for row in part.to_pylist())
+                yield from (change for change in found if wanted.matches(change))
 
 
 def tally(table: Table, span: Span, source_table: str) -> Tally:

@@ -24,7 +24,7 @@ from tidegate.errors import RetriableError
 from tidegate.lake import commits, positions
 from tidegate.lake.coverage import Coverage
 from tidegate.lake.ledger import Ledger
-from tidegate.names import STEP_PROPERTY, STEP_SWEEP
+from tidegate.names import STEP_OFFSET, STEP_PROPERTY, STEP_SWEEP
 
 TABLE_NAME: Final = "proofs"
 PROOF_VERSION: Final = 2  # 2: stripes of keys
@@ -146,6 +146,8 @@ def _ends_proofs(snapshot: Snapshot) -> str | None:
     """Why what was proven before ``snapshot`` no longer is after it."""
     if positions.summary(snapshot).get(STEP_PROPERTY) == STEP_SWEEP:
         return "the table was swept since"
+    if positions.summary(snapshot).get(STEP_PROPERTY) == STEP_OFFSET:
+        return "its position was set by hand since"
     if positions.is_foreign(snapshot):
         return (
             f"snapshot {snapshot.snapshot_id} changed rows without saying by which step:"

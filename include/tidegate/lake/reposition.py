@@ -83,7 +83,7 @@ def plan_move(
         return Move(target.source, Direction.NONE, current, wanted, head_id, 0, None, None)
     if wanted < current:
         floor = floors(catalog, pipeline, Gate(catalog, pipeline, settings))[target.source]
-        _check_replay(table, target, wanted, floor)
+        _check_replay(table, target, wanted, _replay_floor(table, floor, current))
         low, high, direction = wanted, current, Direction.REPLAY
     else:
         low, high, direction = current, wanted, Direction.SKIP
@@ -119,11 +119,20 @@ def _lowest(table: Table | None, target: LakeTarget, low: dict[str, Position]) -
         current = positions.applied(table)
     except TidegateError:
         return None  # status says what is wrong with it
-    known = [low[target.source], *_read_from_source(table)]
-    if current is None or any(position.epoch != current.epoch for position in known[:1]):
+    floor = low[target.source]
+    if current is None or floor.epoch != current.epoch:
         return None
-    same = [position for position in known if position.epoch == current.epoch]
-    return min(max(same), current)
+    read = [p for p in _read_from_source(table) if p.epoch == current.epoch]
+    return min(max([_replay_floor(table, floor, current), *read]), current)
+
+
+def _replay_floor(table: Table, floor: Position, current: Position) -> Position:
+    """The log's floor, and no lower than what main's unbroken line of snapshots stands at: behind a
+    gap there may have been a sweep, while a tag or branch from before it keeps the log's rows."""
+    line = [positions.stamp(snapshot) for snapshot in positions.ancestors(table.metadata)]
+    known = [stamp for stamp in line if stamp is not None and stamp.epoch == current.epoch]
+    lowest = min(known, default=current)
+    return max(floor, lowest) if floor.epoch == lowest.epoch else floor
 
 
 def _standing(catalog: Catalog, target: LakeTarget) -> tuple[Table, Position]:

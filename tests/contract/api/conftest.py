@@ -1,9 +1,8 @@
-"""One server for all tests that change nothing, and one of its own for those that do."""
+"""One server for all tests that change nothing, and one a module for those that do."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -16,6 +15,7 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     yield from serving(tmp_path_factory.mktemp("api"))
 
 
-@pytest.fixture
-def own_api(tmp_path: Path) -> Iterator[Served]:
-    yield from serving(tmp_path)
+@pytest.fixture(scope="module")
+def own_api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """For a module's tests that change something: each asserts what it changed itself."""
+    yield from serving(tmp_path_factory.mktemp("own"))

@@ -24,12 +24,14 @@ def test_pipelines_are_listed_with_their_state(api: Served) -> None:
 
 
 def test_a_broken_file_is_listed_and_named(own_api: Served) -> None:
-    (own_api.pipelines.directory / "bad.yaml").write_text("pipeline_id: bad\nsource: 7\n")
+    file = own_api.pipelines.directory / "bad.yaml"
+    file.write_text("pipeline_id: bad\nsource: 7\n")
     bad, shop = own_api.get("/connectors").json()["items"]
     assert (bad["name"], bad["state"]) == ("bad", "broken") and bad["problem"]
     assert shop["state"] == "running"
     answer = own_api.get("/connectors/bad/status")
     assert answer.status_code == 422 and answer.json()["problems"]
+    file.unlink()
 
 
 def test_a_table_tells_why_compaction_is_not_due(api: Served) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import typer
 
+from tidegate.cli.groups import ShowByDefault
 from tidegate.cli.main import app
 
 ROOT = Path(__file__).parents[3]
@@ -43,6 +44,8 @@ def test_a_documented_command_exists(line: str) -> None:
     while words and hasattr(command, "commands") and not words[0].startswith("-"):
         if words[0].isupper():
             return  # `tidegate COMMAND --help`
+        if isinstance(command, ShowByDefault) and words[0] not in command.commands:
+            words.insert(0, "show")  # `tidegate offsets shop`
         assert words[0] in command.commands, f"no command {words[0]}"
         command = command.commands[words.pop(0)]
     known = {name for option in command.params for name in option.opts} | {"--help", "--version"}

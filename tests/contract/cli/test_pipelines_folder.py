@@ -41,6 +41,7 @@ def test_a_pipelines_life_by_name(shell: Desk) -> None:
     stopped = shell.run("stop", "shop", "--reason", "moving house")
     assert stopped.returncode == 0 and "keeps its WAL" in stopped.stdout
     assert shell.result("describe", "shop")["running"]["reason"] == "moving house"
+    assert "stopped by" in shell.run("status", "shop", "--offline").stdout
     quiet = shell.run("sweep", "shop", NOT_SET="x")
     assert quiet.returncode == 0, quiet.stderr
     assert quiet.stdout.startswith("stopped  pipeline shop was stopped by")

@@ -12,6 +12,7 @@ from tidegate.control.offsets import offsets, plan
 from tidegate.envelope.position import Position, format_lsn
 from tidegate.errors import TidegateError
 from tidegate.lake.reposition import Direction, Move
+from tidegate.names import TableId
 
 
 @pytest.fixture
@@ -83,6 +84,18 @@ def test_no_replay_of_what_is_older_than_a_sweep(
     assert refused(pipeline, platform, cuts[1]) == "offsets.before_sweep"
     (orders,) = offsets(pipeline, platform, [ORDERS]).tables
     assert orders.lowest == str(cuts[2])
+
+
+def test_no_replay_over_a_gap_behind_which_a_sweep_may_have_been(
+    cuts: list[Position], shop: Shop, platform: PlatformConfig, pipeline: PipelineConfig
+) -> None:
+    """A tag keeps an old snapshot, and with it the log's rows; the snapshots between expired."""
+    table = shop.catalog.load_table(pipeline.target(TableId.parse(ORDERS)).identifier)
+    first, second, _ = sorted(table.metadata.snapshots, key=lambda s: s.sequence_number or 0)
+    table.manage_snapshots().create_tag(first.snapshot_id, "kept").commit()
+    table.maintenance.expire_snapshots().by_id(second.snapshot_id).commit()
+    assert refused(pipeline, platform, cuts[1]) == "offsets.not_held"
+    assert offsets(pipeline, platform, [ORDERS]).tables[0].lowest == str(cuts[2])
 
 
 @pytest.mark.parametrize("mode", [WriteMode.APPEND, WriteMode.HISTORY])

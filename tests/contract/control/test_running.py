@@ -12,6 +12,7 @@ from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.control.audit import audit
 from tidegate.control.running import running, start, stop
+from tidegate.control.status import status
 from tidegate.errors import STOPPED_CODE, Decision, HeldError, decide
 from tidegate.jobs.capture import run_capture
 from tidegate.jobs.heeding import heeding_stops
@@ -39,6 +40,8 @@ def test_a_stop_lasts_until_a_start_and_both_are_told(
         refuse_stopped(catalog, pipeline)
     assert refused.value.code == STOPPED_CODE and decide(refused.value) is Decision.WAIT
     assert "ann (api)" in refused.value.message and "the source moves" in refused.value.message
+    seen = status(pipeline, platform, ask_source=False).running
+    assert seen is not None and seen.reason == "the source moves"
     assert start(pipeline, platform, reason="moved").changed
     refuse_stopped(catalog, pipeline)
     told = [(entry.action, entry.outcome) for entry in audit(pipeline, platform).entries]

@@ -77,9 +77,10 @@ def test_a_proof_outlives_applies_stamps_and_repairs(lake: Lake, proofs: Proofs)
 
 
 @pytest.mark.parametrize(
-    ("step", "why"), [("sweep", "swept since"), (None, "another program wrote")]
+    ("step", "why"),
+    [("sweep", "swept since"), ("offset", "set by hand"), (None, "another program wrote")],
 )
-def test_a_sweep_or_a_foreign_write_ends_it(
+def test_a_sweep_a_set_position_or_a_foreign_write_ends_it(
     lake: Lake, proofs: Proofs, step: str | None, why: str
 ) -> None:
     proofs.add([proof(lake.write("apply"))])

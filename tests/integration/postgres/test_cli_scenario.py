@@ -101,10 +101,18 @@ def test_from_nothing_to_a_verified_table_and_back(
         "hold",
     ]
 
+    lowest = {t["table"]: t["lowest"] for t in cli.result("offsets")["tables"]}["public.orders"]
+    back = ("offsets", "set", "--table", "public.orders", "--position", lowest)
+    assert cli.result(*back, "--dry-run")["changes"] == 21
+    assert cli.result(*back, code=2)["code"] == "cli.not_confirmed"
+    moved = cli.result(*back, "--yes")
+    assert (moved["status"], moved["direction"], moved["changes"]) == ("set", "replay", 21)
+
     source_db.sql(
         "UPDATE items SET due = 'infinity' WHERE id = 7", "DELETE FROM items WHERE id = 8"
     )
     cli.result("run", "--once")
+    assert lake_rows(cli) == source_db.rows("SELECT id, note FROM orders ORDER BY id"), "replayed"
     (letter,) = cli.result("dead-letters", "list")["letters"]
     assert (letter["key"], letter["code"]) == (["7"], "apply.cast_failed")
     shown = cli.result("dead-letters", "show", "--event-id", letter["event_id"])

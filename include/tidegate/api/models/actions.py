@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from tidegate.api.models.base import Body, Facts, SnapshotId, View
+from tidegate.api.models.base import Body, Facts, SnapshotId, View, example
 from tidegate.api.models.status import Gate, Verified
 
 TableName = Annotated[str, Field(min_length=1, max_length=200, examples=["public.orders"])]
@@ -22,6 +22,7 @@ Tables = Annotated[
 class SweepRequest(Body):
     """Re-read tables in full."""
 
+    model_config = example(tables=["public.orders"], dry_run=True, reason="after the migration")
     tables: Tables = None
     where: Text | None = Field(
         None,
@@ -36,6 +37,7 @@ class SweepRequest(Body):
 class VerifyRequest(Body):
     """Compare source and lake."""
 
+    model_config = example(tables=["public.orders"], sample="5%")
     tables: Tables = None
     sample: str | None = Field(None, pattern=r"^[0-9]{1,3}(\.[0-9]{1,3})?%?$", examples=["5%"])
     repair: bool = False
@@ -45,6 +47,7 @@ class VerifyRequest(Body):
 class MaintainRequest(Body):
     """Compact, rewrite manifests, expire, remove orphans: what is due."""
 
+    model_config = example(tables=["public.orders"], force=True)
     tables: Tables = None
     force: bool = Field(False, description="Whether due or not; ages are still respected.")
     dry_run: bool = False
@@ -53,6 +56,7 @@ class MaintainRequest(Body):
 class RollbackRequest(Body):
     """Go back to a snapshot."""
 
+    model_config = example(snapshot_id="4523918127411871132", dry_run=True)
     snapshot_id: SnapshotId
     force: bool = Field(False, description="Even if the change log cannot replay from there.")
     dry_run: bool = False
@@ -61,6 +65,7 @@ class RollbackRequest(Body):
 class LetterChoice(Body):
     """Which dead letters; what is left out chooses all."""
 
+    model_config = example(tables=["public.orders"], codes=["apply.cast_failed"], dry_run=True)
     tables: Tables = None
     event_ids: list[Annotated[str, Field(max_length=64)]] | None = Field(
         None, min_length=1, max_length=1000
@@ -74,6 +79,7 @@ class LetterChoice(Body):
 class GateRequest(Body):
     """Hold or open gates."""
 
+    model_config = example(tables=["public.orders"], reason="the source is being repaired")
     tables: Tables = None
     reason: Text = Field(min_length=1, description="It stands in the gate's timeline.")
 
@@ -85,6 +91,7 @@ class OpenRequest(GateRequest):
 class ApproveRequest(Body):
     """Let the next held schema of a table through."""
 
+    model_config = example(renames={"mail": "email"}, reason="renamed in release 12", dry_run=True)
     renames: dict[str, str] = Field({}, description="Old column → new column.", max_length=1000)
     casts: dict[str, str] = Field({}, description="Column → lake type.", max_length=1000)
     reason: Text = ""

@@ -46,6 +46,11 @@ class Body(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, hide_input_in_errors=True)
 
 
+def example(**values: Any) -> ConfigDict:
+    """A request as someone might send it, for the OpenAPI document."""
+    return ConfigDict(json_schema_extra={"examples": [values]})
+
+
 class Problem(View):
     """An error (RFC 9457), as `application/problem+json`."""
 

@@ -40,18 +40,6 @@ class SayRequest(Body):
     reason: Text = Field("by the HTTP API", min_length=1)
 
 
-class Running(View):
-    """Whether a pipeline may work, and who said so."""
-
-    pipeline_id: str
-    state: Literal["running", "stopped"]
-    since: datetime | None = None
-    actor: str | None = None
-    surface: str | None = None
-    reason: str | None = None
-    changed: bool = Field(description="By this very request.")
-
-
 class TableOffset(View):
     """Where one table stands."""
 

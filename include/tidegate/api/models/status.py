@@ -139,6 +139,18 @@ class Guard(View):
     figures: Figures
 
 
+class Running(View):
+    """Whether a pipeline may work, and who said so."""
+
+    pipeline_id: str
+    state: Literal["running", "stopped"]
+    since: datetime | None = None
+    actor: str | None = None
+    surface: str | None = None
+    reason: str | None = None
+    changed: bool = Field(description="By this very request.")
+
+
 class PipelineStatus(View):
     """A pipeline as a whole."""
 
@@ -150,6 +162,7 @@ class PipelineStatus(View):
     source: Source | None = Field(None, description="null: the source was not asked.")
     tables: list[TableStatus]
     guard: Guard | None = Field(None, description="null: the source was not asked.")
+    running: Running | None = Field(None, description="Whether somebody stopped it.")
 
 
 class TableLag(View):

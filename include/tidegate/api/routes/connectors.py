@@ -7,9 +7,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Depends, Query, Request
 
 from tidegate.api.access import Role, needs
+from tidegate.api.looks import SourceLooks
 from tidegate.api.models.actions import ValidateRequest, ValidationReport
 from tidegate.api.models.status import (
     ConnectorDetail,
@@ -26,14 +27,23 @@ from tidegate.config.loader import load_pipeline
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.control.pipelines import BROKEN
-from tidegate.control.running import running
-from tidegate.control.status import lag, status
+from tidegate.control.records import PipelineStatus as StatusRecord
+from tidegate.control.running import RUNNING
+from tidegate.control.status import lag_of, status
 from tidegate.control.validation import validate_pipeline
 
 router = APIRouter(tags=["connectors"])
 AskSource = Annotated[
     bool, Query(description="Ask the source too: what it holds, and how far capture is behind.")
 ]
+
+
+def looks_of(request: Request) -> SourceLooks:
+    looks: SourceLooks = request.app.state.looks
+    return looks
+
+
+Looks = Annotated[SourceLooks, Depends(looks_of)]
 
 
 @router.get("/connectors")
@@ -58,26 +68,23 @@ def get_connector(about: About) -> ConnectorDetail:
 
 @router.get(f"{ONE}/status")
 @needs(Role.READ)
-def get_status(about: About, source: AskSource = False) -> PipelineStatus:
+def get_status(about: About, looks: Looks, source: AskSource = False) -> PipelineStatus:
     """Gates, positions, lag, snapshots and last runs of every table."""
-    found = status(_asking(about, source), about.platform, ask_source=source)
-    return PipelineStatus.model_validate(found)
+    return PipelineStatus.model_validate(_status(about, looks, source))
 
 
 @router.get(f"{ONE}/lag")
 @needs(Role.READ)
-def get_lag(about: About, source: AskSource = False) -> PipelineLag:
+def get_lag(about: About, looks: Looks, source: AskSource = False) -> PipelineLag:
     """How far the change log is behind the source, and each table behind the change log."""
-    found = lag(_asking(about, source), about.platform, ask_source=source)
-    return PipelineLag.model_validate(found)
+    return PipelineLag.model_validate(lag_of(_status(about, looks, source)))
 
 
 @router.get(f"{ONE}/guard")
 @needs(Role.READ)
-def get_guard(about: About) -> Guard:
+def get_guard(about: About, looks: Looks) -> Guard:
     """What the pipeline holds on its source and in its change log. Asks the source."""
-    found = status(about.with_secrets(), about.platform, ask_source=True)
-    return Guard.model_validate(found.guard)
+    return Guard.model_validate(looks.status(about).guard)
 
 
 @router.post("/validate")
@@ -101,8 +108,10 @@ def public_config(pipeline: PipelineConfig) -> dict[str, Any]:
     return pipeline.model_dump(mode="json", exclude={"source": {"password"}})
 
 
-def _asking(about: Subject, source: bool) -> PipelineConfig:
-    return about.with_secrets() if source else about.pipeline
+def _status(about: Subject, looks: SourceLooks, source: bool) -> StatusRecord:
+    if source:
+        return looks.status(about)
+    return status(about.pipeline, about.platform, ask_source=False)
 
 
 def _report(found: Any) -> ValidationReport:
@@ -126,7 +135,7 @@ def _summary(pipeline: PipelineConfig, platform: PlatformConfig) -> ConnectorSum
         tables=list(pipeline.source.tables),
         owner=pipeline.owner,
         tags=list(pipeline.tags),
-        state=running(pipeline, platform).state,
+        state=now.running.state if now.running else RUNNING,
         deployed=now.deployed,
         gates=dict(Counter(table.gate.state for table in now.tables)),
         dead_letters=sum(table.dead_letters for table in now.tables),

@@ -18,9 +18,9 @@ from tidegate.api.models.life import (
     Move,
     OffsetRequest,
     Offsets,
-    Running,
     SayRequest,
 )
+from tidegate.api.models.status import Running
 from tidegate.api.routes.subject import ONE, About, Actor, Key, Known, Work, run_view
 from tidegate.api.runner import Verb
 from tidegate.api.runner import Work as Task

@@ -41,6 +41,7 @@ function words(status) {
   parts.push(closed ? `${closed} closed` : "all gates open");
   if (letters) parts.push(plural(letters, "dead letter"));
   if (!status.deployed) parts.push("not deployed");
+  if (status.running?.state === "stopped") parts.push("stopped");
   return parts.join(" · ");
 }
 

@@ -5,6 +5,7 @@ import { holdGate, openGate, sweep, verify, maintain } from "./actions.js";
 import { pipelinePath } from "./api.js";
 import { act } from "./dialog.js";
 import { Flow } from "./flow.js";
+import { ago } from "./format.js";
 import { connect, liveStatus } from "./live.js";
 import { useLoad } from "./load.js";
 import { tableLink } from "./routes.js";
@@ -30,12 +31,18 @@ export function PipelineView({ name }) {
       <button onClick=${() => act(verify(name, status.tables))}>Verify …</button>
       <button onClick=${() => act(maintain(name, status.tables))}>Compact …</button>
     </div></div>
+    <${Stopped} running=${status.running} />
     ${!status.deployed && html`<p class="notice">This pipeline is not deployed: nothing is captured. <code>tidegate deploy</code> makes its publication and slot.</p>`}
     ${first.problem && html`<p class="notice bad-notice">The source cannot be asked: ${first.problem.message}. ${first.problem.hint}</p>`}
     <${Guard} guard=${first.data?.guard} />
     <${Flow} status=${source} tables=${status.tables} link=${(table) => tableLink(name, table)} />
     <section class="panel"><h2>Tables</h2>
       <${Tables} pipeline=${name} tables=${status.tables} caption=${`Tables of ${name}`} /></section>`;
+}
+
+export function Stopped({ running }) {
+  if (running?.state !== "stopped") return null;
+  return html`<p class="notice">Stopped${running.actor && ` by ${running.actor}`} ${ago(running.since)}${running.reason && `: ${running.reason}`}. Nothing is captured or applied until <code>tidegate start</code>; the source keeps its WAL meanwhile.</p>`;
 }
 
 // Only what is wrong; a quiet guard takes no space.
