@@ -149,6 +149,14 @@ class SchemaSeen:
 
 
 @dataclass(frozen=True, slots=True)
+class TableHold:
+    """A table whose values changed without rows in the log: only a sweep brings it right (I8)."""
+
+    table: str  # str(TableId)
+    reason: str  # never a value, never the statement (I9)
+
+
+@dataclass(frozen=True, slots=True)
 class ChangeBatch:
     """Rows of the change log, decoded.
 
@@ -162,6 +170,7 @@ class ChangeBatch:
     through: Position | None = None
     transactions: int = 0
     raw_bytes: int = 0
+    holds: tuple[TableHold, ...] = ()  # closed before anything of this batch is committed
 
 
 class ChangeStream(Protocol):
