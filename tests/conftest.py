@@ -11,6 +11,7 @@ pytest_plugins = [
     "tests.support.no_skips",
     "tests.support.cluster",
     "tests.support.lake",
+    "tests.support.mysql",
     "tests.support.postgres",
     "tests.support.spark",
     "tests.support.stack",

@@ -50,9 +50,7 @@ class SourceConfig(Section):
         " Airflow it is read from AIRFLOW_CONN_<ID>.",
     )
     host: str = Field("localhost", description="Database host.")
-    port: int = Field(
-        5432, ge=1, le=65535, description="Database port; 3306 by default for mysql."
-    )
+    port: int = Field(5432, ge=1, le=65535, description="Database port; 3306 by default for mysql.")
     database: str = Field(description="Database name.")
     username: str = Field("cdc_user", description="A user with LOGIN and REPLICATION.")
     password: SecretStr = Field(

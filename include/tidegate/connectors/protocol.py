@@ -266,12 +266,25 @@ class Survey:
     """Of the integer key columns: the audit compares them."""
 
 
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What a table held at exactly ``position``."""
+
+    position: Position
+    survey: Survey
+
+
 class Cut(Selecting, Protocol):
     """The tables as they were at one position, for as long as the context is open.
 
-    Exact: a transaction is visible at the cut if and only if its changes lie at or before
-    ``position`` in the log.
+    Exact where ``shared``: a transaction is visible at the cut if and only if its changes lie at
+    or before ``position`` in the log. A source whose connections cannot share a snapshot promises
+    less: what lies at or before ``position`` is visible to every read, later changes may be. Its
+    rows become exact by draining the log from ``position`` to that of :meth:`settle`.
     """
+
+    @property
+    def shared(self) -> bool: ...
 
     @property
     def position(self) -> Position: ...
@@ -310,6 +323,10 @@ class Cut(Selecting, Protocol):
         """Rows at the cut, and which columns can be read natively though their type cannot."""
         ...
 
+    def settle(self, table: TableId, schema: TableSchema) -> Settled:
+        """After the last read: a position that no read was later than, and the table there."""
+        ...
+
     def select_sql(
         self,
         table: TableId,
@@ -345,6 +362,11 @@ class Provisioned:
 
 class Source(Connector, Protocol):
     """A database whose log can be followed and whose tables can be read at a cut."""
+
+    @property
+    def shared_cuts(self) -> bool:
+        """Whether its cuts are ``shared``: verify and reload need that."""
+        ...
 
     def discover(self, table: TableId) -> TableSchema:
         """The table's columns as the log sends them, from the live catalog."""

@@ -24,6 +24,10 @@ class Selecting(Protocol):
         """A predicate for keys whose place (``schema.keyspace``) is in ``arcs``; None: cannot."""
         ...
 
+    def ordered_sql(self, column: Column) -> str:
+        """``column`` as an expression that compares as the lake does: text by its bytes."""
+        ...
+
     def interval_sql(self, column: Column, start: datetime, end: datetime) -> str:
         """A predicate for ``column`` in [start, end); zoneless times are read as UTC."""
         ...

@@ -52,9 +52,7 @@ def _taken(octets: _Octets, starts: _Ints, lengths: _Ints) -> pa.Array | None:
     edges[1::2] = starts + lengths
     if not len(edges) or (edges[1:] < edges[:-1]).any():
         return None
-    pieces = pa.StringArray.from_buffers(
-        len(edges) - 1, pa.py_buffer(edges), pa.py_buffer(octets)
-    )
+    pieces = pa.StringArray.from_buffers(len(edges) - 1, pa.py_buffer(edges), pa.py_buffer(octets))
     return pieces.take(pa.array(np.arange(0, len(edges), 2, dtype=np.int32)))
 
 

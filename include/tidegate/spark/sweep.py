@@ -21,7 +21,7 @@ from tidegate.config.platform import SweepConfig
 from tidegate.config.sinks import WriteMode
 from tidegate.connectors.protocol import Cut, Survey
 from tidegate.envelope.position import Position
-from tidegate.errors import FatalError, HeldError
+from tidegate.errors import ConfigError, FatalError, HeldError
 from tidegate.lake import commits, positions
 from tidegate.lake.catalog import ensure_namespace, load
 from tidegate.lake.evolution import Evolution, SchemaConflict, evolve
@@ -124,6 +124,8 @@ class Sweeper:
 
     def build(self, target: LakeTarget, run: str, *, resume: bool) -> Built:
         """Bring every row of the source to the branch of ``run``."""
+        if not self.cut.shared and not _plain_upsert(target):
+            raise _needs_shared(target)
         table, schema = self.prepare(target)
         left = branch_state(table, run) if resume else None
         if left is not None and not _resumable(left, target, schema, self.cut.position.epoch):
@@ -155,13 +157,14 @@ class Sweeper:
         faults.point("sweep.after_branch")
         mode = self._mode(target, schema, run, table)
         keys.delete(self.session, target, mode.branch, key)
-        wanted = keys.source_sql(key)
+        wanted = keys.source_sql(self.cut.ordered_sql(key))
         chunks = tuple(
             replace(chunk, predicate_sql=f"({chunk.predicate_sql}) AND {wanted}")
             for chunk in self._plan(mode).chunks
         )
         # Not resumable: a range is small next to its table.
         seen = self._write(mode, run, survey, replace_all=False).write(ChunkPlan(chunks))
+        mode, survey = self._settled(mode, survey)
         return Built(mode, survey, seen, len(chunks), stands, False)
 
     def audit(self, built: Built) -> Audit:
@@ -173,7 +176,7 @@ class Sweeper:
     def publish(self, built: Built, run: str) -> int:
         """Stamp the cut on the branch and make it ``main``; the new snapshot's id (I1, I5)."""
         target, branch = built.mode.target, built.mode.branch
-        properties = publish_properties(run, self.cut.position)
+        properties = publish_properties(run, built.mode.cut)
         publish.stamp(self.session, target.identifier, branch=branch, properties=properties)
         return publish.fast_forward(self.session, target.identifier, branch)
 
@@ -208,7 +211,15 @@ class Sweeper:
             write.clear(properties)
         mode.finish(properties)
         first = left.first_cut if left else self.cut.position
+        mode, survey = self._settled(mode, survey)
         return Built(mode, survey, seen, plan.total, first, left is not None)
+
+    def _settled(self, mode: ModeSweep, survey: Survey) -> tuple[ModeSweep, Survey]:
+        """Where reads were at different positions, the one that draining brings them to."""
+        if self.cut.shared:
+            return mode, survey
+        settled = self.cut.settle(mode.target.table, mode.schema)
+        return replace(mode, cut=settled.position), settled.survey
 
     def _mode(self, target: LakeTarget, schema: TableSchema, run: str, table: Table) -> ModeSweep:
         return ModeSweep(
@@ -262,9 +273,21 @@ class Sweeper:
 def _resumable(left: BranchState, target: LakeTarget, schema: TableSchema, epoch: str) -> bool:
     """Only rows that a drained log can bring to a later cut: keyed, plain upsert, same columns,
     and of the same epoch, for no log leads from one to another."""
-    upsert = target.write_mode is WriteMode.UPSERT and not target.soft_delete
     same = left.schema_id == schema.schema_id and left.first_cut.epoch == epoch
-    return upsert and left.plan.by_key and same
+    return _plain_upsert(target) and left.plan.by_key and same
+
+
+def _plain_upsert(target: LakeTarget) -> bool:
+    return target.write_mode is WriteMode.UPSERT and not target.soft_delete
+
+
+def _needs_shared(target: LakeTarget) -> ConfigError:
+    return ConfigError(
+        "sweep.needs_shared_cut",
+        f"{target.source}: this source's sweeps are completed from the log, which only write_mode"
+        " upsert without soft_delete allows",
+        hint="set write_mode: upsert for this table",
+    )
 
 
 def _taken(schema: TableSchema) -> TableSchema:

@@ -97,8 +97,6 @@ class Charsets:
 
 def _single_bytes(connection: Connection, charset: str) -> list[str]:
     """What the server makes of each byte of a one-byte character set."""
-    parts = ", ".join(
-        f"CONVERT(_{charset} X'{byte:02X}' USING utf8mb4)" for byte in range(256)
-    )
+    parts = ", ".join(f"CONVERT(_{charset} X'{byte:02X}' USING utf8mb4)" for byte in range(256))
     (row,) = query(connection, f"SELECT {parts}")
     return ["?" if value is None else str(value) for value in row]

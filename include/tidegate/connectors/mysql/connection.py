@@ -85,7 +85,11 @@ def variable(connection: Connection, name: str) -> str | None:
 
 
 def is_mariadb(connection: Connection) -> bool:
-    return "mariadb" in str(connection.get_server_info()).lower()
+    return "mariadb" in server_version(connection).lower()
+
+
+def server_version(connection: Connection) -> str:
+    return str(connection.get_server_info())  # type: ignore[no-untyped-call]
 
 
 def jdbc(settings: MysqlSettings) -> JdbcRead:

@@ -74,7 +74,7 @@ def effects(sql: str, database: str, taken: Iterable[TableId]) -> Effects:
     return _effects(parsed, database, named)
 
 
-def _parsed(sql: str) -> exp.Expression | None:
+def _parsed(sql: str) -> exp.Expr | None:
     plain = _COMMENT.sub(" ", _VERSIONED.sub(r" \1 ", sql))
     try:
         found = sqlglot.parse_one(plain, read="mysql")
@@ -83,7 +83,7 @@ def _parsed(sql: str) -> exp.Expression | None:
     return None if isinstance(found, exp.Command) else found
 
 
-def _effects(parsed: exp.Expression, database: str, named: list[TableId]) -> Effects:
+def _effects(parsed: exp.Expr, database: str, named: list[TableId]) -> Effects:
     result = Effects()
     touched = [table for table in named if table in _tables(parsed, database)]
     match parsed:
@@ -118,7 +118,7 @@ def _alteration(parsed: exp.Alter) -> str | None:
     return None
 
 
-def _harmless(action: exp.Expression) -> bool:
+def _harmless(action: exp.Expr) -> bool:
     if isinstance(action, exp.ColumnDef):
         return _filled_with_null(action)
     if isinstance(action, exp.Drop):  # a column (the schema's policy decides) or an index
@@ -148,7 +148,7 @@ def _filled_with_null(column: exp.ColumnDef) -> bool:
     return True
 
 
-def _tables(parsed: exp.Expression, database: str) -> set[TableId]:
+def _tables(parsed: exp.Expr, database: str) -> set[TableId]:
     return {TableId(table.db or database, table.name) for table in parsed.find_all(exp.Table)}
 
 

@@ -11,14 +11,23 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from tidegate.connectors.mysql.connection import Connection, is_mariadb, named, query, variable
+from tidegate.connectors.mysql.connection import (
+    Connection,
+    is_mariadb,
+    named,
+    query,
+    server_version,
+    variable,
+)
 from tidegate.envelope.position import BINLOG, Position, boundary
 from tidegate.errors import FatalError, SetupError
 
 FIRST_OFFSET: Final = 4
 """Behind a file's magic number."""
 _NAME: Final = re.compile(r"(?P<base>.+)\.(?P<number>\d{6,})\Z")
-_EPOCH: Final = re.compile(rf"{BINLOG}(?P<server>[0-9a-z-]+)_(?P<file>[0-9a-f]+)_(?P<born>[0-9a-f]+)\Z")
+_EPOCH: Final = re.compile(
+    rf"{BINLOG}(?P<server>[0-9a-z-]+)_(?P<file>[0-9a-f]+)_(?P<born>[0-9a-f]+)\Z"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +108,7 @@ def current(connection: Connection) -> tuple[str, int]:
     """Where the log ends now. What stands before it need not be visible to a reader yet."""
     mariadb = is_mariadb(connection)
     statement = "SHOW MASTER STATUS"
-    if not mariadb and not connection.get_server_info().startswith(("5.", "8.0", "8.1")):
+    if not mariadb and not server_version(connection).startswith(("5.", "8.0", "8.1")):
         statement = "SHOW BINARY LOG STATUS"
     rows = named(connection, statement)
     if not rows:

@@ -83,9 +83,7 @@ class Walked:
     events: Ints  # which event each row is of
 
 
-def walk(
-    payload: Payload, starts: Ints, ends: Ints, images: Sequence[Sequence[Slot]]
-) -> Walked:
+def walk(payload: Payload, starts: Ints, ends: Ints, images: Sequence[Sequence[Slot]]) -> Walked:
     """Every row of the events whose rows lie in [starts, ends)."""
     found: list[list[list[tuple[Ints, Ints, Bools]]]] = [[[] for _ in slots] for slots in images]
     row_starts: list[Ints] = []
@@ -144,14 +142,14 @@ def _ordered(
         none = Values(empty, empty, np.zeros(0, np.bool_))
         return Walked(tuple(tuple(none for _ in image) for image in found), empty, empty)
     starts, events = np.concatenate(row_starts), np.concatenate(row_events)
-    order = np.argsort(starts, kind="stable")
+    order = np.lexsort((starts, events))  # very long events lie behind later ones in the payload
     single = len(row_starts) == 1
 
     def column(parts: list[tuple[Ints, Ints, Bools]]) -> Values:
         if single:
             return Values(*parts[0]).where(order)
         joined = (np.concatenate([part[n] for part in parts]) for n in range(3))
-        return Values(*joined).where(order)  # type: ignore[arg-type]
+        return Values(*joined).where(order)
 
     images = tuple(tuple(column(parts) for parts in image) for image in found)
     return Walked(images, starts[order], events[order])

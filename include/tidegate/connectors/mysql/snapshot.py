@@ -25,10 +25,7 @@ def exact_snapshot(
     """A snapshot on ``holder`` for as long as the context is open, and its position: a transaction
     on ``tables`` is visible if and only if it lies at or before it."""
     query(holder, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-    if is_mariadb(holder):
-        place = _mariadb(holder)
-    else:
-        place = _mysql(settings, holder, tables)
+    place = _mariadb(holder) if is_mariadb(holder) else _mysql(settings, holder, tables)
     try:
         yield position(epoch, *place)
     finally:

@@ -40,9 +40,7 @@ class MysqlCut:
     shared = False
     snapshot_name = ""
 
-    def __init__(
-        self, settings: MysqlSettings, connection: Connection, position: Position
-    ) -> None:
+    def __init__(self, settings: MysqlSettings, connection: Connection, position: Position) -> None:
         self._settings = settings
         self._connection = connection
         self.position = position
@@ -87,9 +85,7 @@ class MysqlCut:
     def settle(self, table: TableId, schema: TableSchema) -> Settled:
         keys = [c for c in schema.key_columns if c.type.kind in (Kind.INT, Kind.LONG)]
         names = [quote_sql(key.name) for key in keys]
-        asked = [
-            f"COALESCE(SUM(CAST({n} AS DECIMAL(65,0))), 0), MIN({n}), MAX({n})" for n in names
-        ]
+        asked = [f"COALESCE(SUM(CAST({n} AS DECIMAL(65,0))), 0), MIN({n}), MAX({n})" for n in names]
         sql = f"SELECT {', '.join(['COUNT(*)', *asked])} FROM {table.sql}"
         with (
             translated(self._settings, "counting rows at the last cut"),

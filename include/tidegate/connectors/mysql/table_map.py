@@ -87,9 +87,7 @@ def table_name(body: bytes) -> TableId:
     """The name alone, which is cheap."""
     size = body[8]
     at = 9 + size + 1
-    return TableId(
-        body[9 : 9 + size].decode(), body[at + 1 : at + 1 + body[at]].decode()
-    )
+    return TableId(body[9 : 9 + size].decode(), body[at + 1 : at + 1 + body[at]].decode())
 
 
 def parse(body: bytes, charsets: Charsets) -> TableMap:

@@ -21,7 +21,13 @@ _TIME_ZERO: Final = 0x800000
 
 def dates(payload: Payload, values: Values, _facts: ColumnFacts) -> pa.Array:
     stored = payload.little(values.starts, 3)
-    parts = [(stored >> _u(9), 4), "-", (stored >> _u(5) & _u(15), 2), "-", (stored & _u(31), 2)]
+    parts: list[tuple[_U, int] | str] = [
+        (stored >> _u(9), 4),
+        "-",
+        (stored >> _u(5) & _u(15), 2),
+        "-",
+        (stored & _u(31), 2),
+    ]
     return _masked(_fixed(parts, len(stored)), values)
 
 

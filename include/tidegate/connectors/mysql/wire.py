@@ -66,17 +66,27 @@ class Wire:
         self._driver._force_close()
 
     def read(self, size: int, wait_seconds: float) -> Parcel:
-        """At least ``size`` bytes if they come without a pause; nothing after ``wait_seconds``."""
+        """About ``size`` bytes if they come without a pause; nothing after ``wait_seconds``."""
         deadline = time.monotonic() + wait_seconds
-        while len(self._rest) < size:
-            pause = LINGER_SECONDS if self._rest else max(0.0, deadline - time.monotonic())
+        while True:
+            received = self._receive(size, deadline)
+            parcel = self._cut()
+            # An event may be longer than all that was wanted: then more of it is.
+            if parcel.events or not received:
+                return parcel
+
+    def _receive(self, size: int, deadline: float) -> int:
+        received = 0
+        while received < size:
+            pause = LINGER_SECONDS if received else max(0.0, deadline - time.monotonic())
             if not self._readable(pause):
                 break
-            piece = self._socket.recv(RECEIVE_BYTES)
+            piece = self._socket.recv(min(RECEIVE_BYTES, size))
             if not piece:
                 raise _ended("the server closed the connection")
             self._rest += piece
-        return self._cut()
+            received += len(piece)
+        return received
 
     def _readable(self, seconds: float) -> bool:
         pending = getattr(self._socket, "pending", None)  # TLS may hold decrypted bytes

@@ -28,6 +28,12 @@ def keys_sql(schema: TableSchema, arcs: Arcs) -> str | None:
     return f"width_bucket({place}, ARRAY[{listed}]::bytea[]) % 2 = 1"
 
 
+def ordered_sql(column: Column) -> str:
+    """Text is compared by bytes, as the lake does."""
+    name = quote_sql(column.name)
+    return f'{name}::text COLLATE "C"' if column.type.kind is Kind.STRING else name
+
+
 def interval_sql(column: Column, start: datetime, end: datetime) -> str:
     """``column`` in [start, end). Dates compare with timestamps directly, by index too."""
     zoned = column.type.kind is Kind.TIMESTAMPTZ

@@ -33,7 +33,7 @@ from tidegate.connectors.postgres.replication import (
     identify,
 )
 from tidegate.connectors.postgres.settings import PostgresSettings
-from tidegate.connectors.protocol import Chunk, JdbcRead, KeyFacts, Survey
+from tidegate.connectors.protocol import Chunk, JdbcRead, KeyFacts, Settled, Survey
 from tidegate.connectors.selecting import Checksum
 from tidegate.envelope.position import Position, boundary
 from tidegate.errors import ConfigError, HeldError, RetriableError
@@ -58,6 +58,8 @@ LIMIT 10
 
 class PostgresCut:
     """One exported snapshot, its position and the session that keeps both alive."""
+
+    shared = True
 
     def __init__(
         self,
@@ -125,6 +127,10 @@ class PostgresCut:
             keys=facts,
         )
 
+    def settle(self, table: TableId, schema: TableSchema) -> Settled:
+        """All reads were at the cut already."""
+        return Settled(self.position, self.survey(table, schema))
+
     def select_sql(
         self,
         table: TableId,
@@ -147,6 +153,9 @@ class PostgresCut:
 
     def keys_sql(self, schema: TableSchema, arcs: Arcs) -> str | None:
         return selection.keys_sql(schema, arcs)
+
+    def ordered_sql(self, column: Column) -> str:
+        return selection.ordered_sql(column)
 
     def interval_sql(self, column: Column, start: datetime, end: datetime) -> str:
         return selection.interval_sql(column, start, end)

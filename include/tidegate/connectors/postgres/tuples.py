@@ -114,7 +114,7 @@ def nothing(rows: int, columns: int) -> Tuples:
 
 def text_lists(payload: Payload, tuples: Tuples, present: npt.NDArray[np.bool_]) -> pa.Array:
     """A list<string> per row, null where ``present`` is false."""
-    rows, columns = tuples.kinds.shape
+    columns = tuples.kinds.shape[1]
     chosen = tuples if present.all() else _rows(tuples, present)
     values = gather.texts(
         payload.octets, chosen.starts.ravel(), chosen.lengths.ravel(), chosen.kinds.ravel() == TEXT
