@@ -36,9 +36,10 @@ def short(batches: list[ChangeBatch]) -> list[tuple[object, object, object]]:
 def test_changes_come_in_commit_order_with_old_and_new_rows(
     mysql_db: MysqlDatabase, joined: Position
 ) -> None:
-    with mysql_db.server.connect(mysql_db.name) as one, mysql_db.server.connect(
-        mysql_db.name
-    ) as two:
+    with (
+        mysql_db.server.connect(mysql_db.name) as one,
+        mysql_db.server.connect(mysql_db.name) as two,
+    ):
         first, second = one.cursor(), two.cursor()
         first.execute("BEGIN")
         first.execute("INSERT INTO items VALUES (1, 'one', NULL)")
@@ -69,8 +70,7 @@ def test_a_stream_from_any_boundary_gives_the_same_rows_and_ids(
 ) -> None:
     for number in range(20):
         mysql_db.sql(
-            f"INSERT INTO items SELECT seq + {number * 100}, 'x', repeat('y', 500)"
-            " FROM seq_1_to_40"
+            f"INSERT INTO items SELECT seq + {number * 100}, 'x', repeat('y', 500) FROM seq_1_to_40"
         )
         if number % 7 == 3:
             mysql_db.sql("FLUSH BINARY LOGS")

@@ -144,7 +144,7 @@ class _Described:
         type_, meta = self._types[at], self._metas[at]
         if type_ in _PLAIN:
             base, width = _PLAIN[type_]
-            unsigned = at in self._unsigned
+            unsigned = at in self._unsigned and base != "year"
             return Slot(ColumnFacts(name, base, unsigned), width)
         if type_ in _TIMED:
             base, width = _TIMED[type_]

@@ -178,6 +178,11 @@ def text_expression(column: Column) -> str:
         return f"CONCAT('\\x', LOWER(HEX({name})))"
     if base == "float":
         return f"CAST(CAST({name} AS DOUBLE) AS CHAR)"
+    if base in INTEGERS or base == "year":  # a column may be printed with leading zeros
+        sign = "UNSIGNED" if column.source_type.endswith(" unsigned") else "SIGNED"
+        return f"CAST(CAST({name} AS {sign}) AS CHAR)"
+    if base == "decimal":
+        return f"CAST(CAST({name} AS {column.source_type.removesuffix(' unsigned')}) AS CHAR)"
     if base in _CHARACTERS or base in ("enum", "set"):
         return f"CONVERT({name} USING utf8mb4)"
     return f"CAST({name} AS CHAR)"
