@@ -52,10 +52,9 @@ def main(rows: int) -> None:
             for kind, size, each in (("bulk", rows, 1000), ("single", rows // SINGLE_SHARE, 1)):
                 start = _place(server)
                 _fill(server, size, each)
-                end = _place(server)
-                raw, _ = timed(lambda s=start, e=end: _raw(server, s, e, folder))
+                raw, _ = timed(lambda s=start: _raw(server, s, folder))
                 ours, result = timed(lambda: run_capture(pipeline, platform))
-                peer, seen = timed(lambda s=start, e=end: _peer(server, s, e))
+                peer, seen = timed(lambda s=start, n=size: _peer(server, s, n))
                 assert result.rows == seen == size, (result.rows, seen, size)
                 print(
                     f"{kind} {size:,}: raw {raw:.2f} s, capture {ours:.2f} s"
@@ -102,7 +101,7 @@ def _fill(server: MariadbServer, rows: int, each: int) -> None:
         cursor.execute("CALL fill(%s)", (rows,))
 
 
-def _raw(server: MariadbServer, start: Place, end: Place, folder: str) -> None:
+def _raw(server: MariadbServer, start: Place, folder: str) -> None:
     command = ["mariadb-binlog", "--no-defaults", "--read-from-remote-server", "--raw"]
     command += ["--host=127.0.0.1", f"--port={server.port}", f"--user={USER}"]
     command += [f"--password={PASSWORD}", f"--start-position={start.offset}"]
@@ -112,7 +111,7 @@ def _raw(server: MariadbServer, start: Place, end: Place, folder: str) -> None:
         file.unlink()
 
 
-def _peer(server: MariadbServer, start: Place, end: Place) -> int:
+def _peer(server: MariadbServer, start: Place, wanted: int) -> int:
     from pymysqlreplication import BinLogStreamReader
     from pymysqlreplication.row_event import WriteRowsEvent
 
@@ -125,13 +124,15 @@ def _peer(server: MariadbServer, start: Place, end: Place) -> int:
         log_file=start.file,
         log_pos=start.offset,
         resume_stream=True,
-        blocking=False,
-        is_mariadb=True,
+        blocking=True,  # without it, it begins again at the start for ever
+        slave_heartbeat=1,
     )
     rows = 0
     try:
         for event in stream:
             rows += len(event.rows)
+            if rows >= wanted:
+                break
     finally:
         stream.close()
     return rows

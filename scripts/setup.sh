@@ -11,6 +11,7 @@ readonly STATE=$VENV/tidegate
 readonly LOCK=requirements-dev.lock
 readonly STEPS=4
 readonly JAVA_PACKAGE=openjdk-17-jre-headless
+readonly MARIADB_PACKAGE=mariadb-server-core  # the programs alone: no service is started
 
 step() { printf '\033[1m[%s/%s]\033[0m %s\n' "$1" "$STEPS" "$2"; }
 note() { printf '      %s\n' "$*"; }
@@ -183,6 +184,17 @@ ensure_java() {
     export JAVA_HOME=$home
 }
 
+# --- MariaDB, for the tests of that source -----------------------------------------------------
+
+ensure_mariadb() {
+    if PATH=$PATH:/usr/sbin command -v mariadbd >/dev/null 2>&1; then return; fi
+    if can_apt; then
+        note "installing $MARIADB_PACKAGE"
+        apt_install $MARIADB_PACKAGE && return
+    fi
+    note "no MariaDB server here: tests/integration/mysql will fail (apt-get install $MARIADB_PACKAGE)"
+}
+
 # --- jars -------------------------------------------------------------------------------------
 
 jars_exist() {
@@ -219,6 +231,7 @@ main() {
     install_packages
     step 3 "Java"
     ensure_java
+    ensure_mariadb
     step 4 "jars"
     fetch_jars
     note "set-up done in $((SECONDS - started)) s"

@@ -192,8 +192,9 @@ def _deploy(
         ours = True
     made = source.provision(deployment, slot_is_ours=ours, renew=new_epoch)
     actions = made.actions + cleared
+    begins = new_epoch or not log.exists()
     through = _ensure_log(log, made.start, new_epoch)
-    if through == made.start and actions:
+    if through == made.start and (actions or begins):
         actions += ("change log ready",)
     result = DeployResult(
         pipeline=pipeline.pipeline_id,

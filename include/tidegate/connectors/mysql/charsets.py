@@ -24,6 +24,7 @@ class Charsets:
     widths: dict[str, int]  # bytes of the longest character
     of_geometries: bool = False  # MariaDB's log lists a character set for geometries too
     _tables: dict[str, list[str]] = field(default_factory=dict)
+    _connection: Connection | None = None
 
     @classmethod
     def read(cls, connection: Connection) -> Charsets:
@@ -52,9 +53,7 @@ class Charsets:
         charsets = cls(
             found, {str(name): int(size) for name, size in widths}, is_mariadb(connection)
         )
-        for name, size in charsets.widths.items():
-            if size == 1 and name not in _AS_IT_IS and name != BINARY:
-                charsets._tables[name] = _single_bytes(connection, name)
+        charsets._connection = connection
         return charsets
 
     def name(self, collation: int) -> str:
@@ -72,15 +71,14 @@ class Charsets:
 
     def supported(self, charset: str) -> bool:
         known = charset in _AS_IT_IS or charset in _UNICODE or charset in _UNICODE_4
-        return known or charset in self._tables
+        return known or (self.widths.get(charset) == 1 and charset != BINARY)
 
     def to_utf8(self, texts: pa.Array, charset: str) -> pa.Array:
         """``texts`` hold the charset's bytes; the same values in UTF-8."""
         if charset in _AS_IT_IS:
             return texts
         codec = _UNICODE.get(charset) or _UNICODE_4.get(charset)
-        table = self._tables.get(charset)
-        if codec is None and table is None:
+        if not self.supported(charset):
             raise ConfigError(
                 "source.charset",
                 f"text in character set {charset} cannot be taken exactly",
@@ -90,13 +88,15 @@ class Charsets:
         if codec is not None:
             decoded = [None if v is None else v.decode(codec, "surrogatepass") for v in values]
         else:
-            assert table is not None
+            table = self._table(charset)
             decoded = [None if v is None else "".join(map(table.__getitem__, v)) for v in values]
         return pa.array(decoded, pa.string())
 
-
-def _single_bytes(connection: Connection, charset: str) -> list[str]:
-    """What the server makes of each byte of a one-byte character set."""
-    parts = ", ".join(f"CONVERT(_{charset} X'{byte:02X}' USING utf8mb4)" for byte in range(256))
-    (row,) = query(connection, f"SELECT {parts}")
-    return ["?" if value is None else str(value) for value in row]
+    def _table(self, charset: str) -> list[str]:
+        """What the server makes of each byte of a one-byte character set; asked once."""
+        if charset not in self._tables:
+            assert self._connection is not None
+            bytes_ = (f"CONVERT(_{charset} X'{byte:02X}' USING utf8mb4)" for byte in range(256))
+            (row,) = query(self._connection, f"SELECT {', '.join(bytes_)}")
+            self._tables[charset] = ["?" if value is None else str(value) for value in row]
+        return self._tables[charset]

@@ -186,7 +186,8 @@ class Decoder:
     def _in_force(self, schema: TableSchema, ends_at: int, batch: _Batch) -> None:
         """Note a schema that differs from the last one, right before the rows that follow: the
         same place on every re-read."""
-        if self._open is None or self._last.get(schema.table) == schema:
+        last = self._last.get(schema.table)
+        if self._open is None or last is schema or last == schema:
             return
         self._last[schema.table] = schema
         offset = number_of(self._file, ends_at) - self._open.number
