@@ -113,8 +113,7 @@ def open_changes(
         wire = Wire(settings)
         try:
             with translated(settings, "reading changes"):
-                wire.identify(settings.server_id)
-                wire.start(name, max(offset, FIRST_OFFSET))
+                wire.start(name, max(offset, FIRST_OFFSET), settings.server_id)
                 size = max(1, settings.batch_bytes // PARCEL_SHARE)
                 yield MysqlStream(wire, decoder, after.epoch, target, size)
         finally:

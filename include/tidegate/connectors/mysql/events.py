@@ -35,7 +35,6 @@ ARTIFICIAL: Final = 0x20
 
 _STANDALONE: Final = 1
 _PREPARED_XA: Final = 64
-_COMPLETED_XA: Final = 128
 _POST_GTID: Final = struct.Struct("<B16sq")
 
 

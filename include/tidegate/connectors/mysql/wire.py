@@ -16,7 +16,7 @@ from typing import Any, Final
 import pymysql
 
 from tidegate.connectors.mysql.connection import connect, query
-from tidegate.connectors.mysql.events import HEADER
+from tidegate.connectors.mysql.events import FORMAT, HEADER
 from tidegate.connectors.mysql.settings import MysqlSettings
 from tidegate.errors import FatalError, RetriableError
 
@@ -48,18 +48,15 @@ class Wire:
         self._rest = bytearray()
         self._parts: list[bytes] = []  # of an event that is longer than a packet
 
-    def start(self, file: str, offset: int) -> None:
-        """Ask for the log from ``offset`` of ``file`` on."""
+    def start(self, file: str, offset: int, server_id: int) -> None:
+        """Ask for the log from ``offset`` of ``file`` on, as the replica ``server_id``."""
         wanted = int(HEARTBEAT_SECONDS * 1_000_000_000)
         query(self._connection, f"SET @master_heartbeat_period = {wanted}")
         query(self._connection, "SET @master_binlog_checksum = @@global.binlog_checksum")
         query(self._connection, "SET @mariadb_slave_capability = 4")
-        body = struct.pack("<IHI", offset, 0, self._server_id) + file.encode()
+        body = struct.pack("<IHI", offset, 0, server_id) + file.encode()
         self._driver._execute_command(_DUMP, body)
         self._socket.settimeout(SILENCE_SECONDS)
-
-    def identify(self, server_id: int) -> None:
-        self._server_id = server_id
 
     def close(self) -> None:
         # No goodbye: the server is streaming and would not read it.
@@ -153,13 +150,13 @@ def first_event_seconds(settings: MysqlSettings, file: str, offset: int) -> int:
     """When ``file`` began, by its own first event."""
     wire = Wire(settings)
     try:
-        wire.identify(settings.server_id ^ 0x40000000)  # not to end a capture that is running
-        wire.start(file, offset)
+        # Another number than the capture's: the server ends the older of two replicas of one.
+        wire.start(file, offset, settings.server_id ^ 0x40000000)
         deadline = time.monotonic() + SILENCE_SECONDS
         while time.monotonic() < deadline:
             parcel = wire.read(1, HEARTBEAT_SECONDS)
             for start, end in parcel.events:
-                if parcel.data[start + 4] == 15 and end - start > HEADER:
+                if parcel.data[start + 4] == FORMAT and end - start > HEADER:
                     return int.from_bytes(parcel.data[start : start + 4], "little")
     finally:
         wire.close()
