@@ -45,6 +45,10 @@ test-faults: setup ## The whole matrix of killed processes, full disks, locked c
 test-unit test-spark test-integration test-conformance test-dags test-page test-system test-faults:
 	@$(ENV) && $(PY) scripts/run_tests.py $(@:test-%=%) $(ARGS)
 
+.PHONY: test-mysql
+test-mysql: setup ## The MySQL source on a real MySQL 8 (TIDEGATE_MYSQL_HOME: an unpacked server); no JVM
+	@$(ENV) && $(PY) -m pytest tests/integration/mysql -m long $(ARGS)
+
 ##@ Checks and reference
 
 .PHONY: lint

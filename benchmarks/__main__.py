@@ -20,6 +20,7 @@ FULL: Final[dict[str, tuple[str, list[int], list[str]]]] = {
     "verify": ("verify", [5_000_000], []),
     "growth": ("growth", [1_000_000, 10_000_000], []),
     "idle": ("idle", [500_000, 5_000_000], []),
+    "mysql": ("mysql", [500_000], []),
 }
 """Module, sizes, further arguments."""
 QUICK_SHARE: Final = 20

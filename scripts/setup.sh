@@ -12,6 +12,7 @@ readonly LOCK=requirements-dev.lock
 readonly STEPS=5
 readonly JAVA_PACKAGE=openjdk-17-jre-headless
 readonly BROWSER_PACKAGE=chromium
+readonly MARIADB_PACKAGE=mariadb-server-core  # the programs alone: no service is started
 
 step() { printf '\033[1m[%s/%s]\033[0m %s\n' "$1" "$STEPS" "$2"; }
 note() { printf '      %s\n' "$*"; }
@@ -184,6 +185,17 @@ ensure_java() {
     export JAVA_HOME=$home
 }
 
+# --- MariaDB, for the tests of that source -----------------------------------------------------
+
+ensure_mariadb() {
+    if PATH=$PATH:/usr/sbin command -v mariadbd >/dev/null 2>&1; then return; fi
+    if can_apt; then
+        note "installing $MARIADB_PACKAGE"
+        apt_install $MARIADB_PACKAGE && return
+    fi
+    note "no MariaDB server here: tests/integration/mysql will fail (apt-get install $MARIADB_PACKAGE)"
+}
+
 # --- jars -------------------------------------------------------------------------------------
 
 jars_exist() {
@@ -239,6 +251,7 @@ main() {
     install_packages
     step 3 "Java"
     ensure_java
+    ensure_mariadb
     step 4 "jars"
     fetch_jars
     step 5 "browser"

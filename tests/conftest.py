@@ -12,6 +12,7 @@ pytest_plugins = [
     "tests.support.browser",
     "tests.support.cluster",
     "tests.support.lake",
+    "tests.support.mysql",
     "tests.support.postgres",
     "tests.support.shop",
     "tests.support.spark",

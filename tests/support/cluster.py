@@ -17,7 +17,7 @@ import pyspark
 import pytest
 
 from tests.support.faults import until
-from tidegate.testing.postgres_server import free_port
+from tidegate.testing.server_user import free_port
 
 ACCESS_KEY = "test-access-key"
 SECRET_KEY = "test-secret-key-canary"

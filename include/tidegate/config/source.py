@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, Field, SecretStr, field_validator
+from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
 
 from tidegate.config.base import Section
 from tidegate.errors import ConfigError
@@ -13,6 +13,9 @@ from tidegate.names import TableId
 
 CONNECT_TIMEOUT_SECONDS: Final = 10
 """Longer than any healthy connect, short enough that a wrong host is noticed at once."""
+
+
+MYSQL_PORT: Final = 3306
 
 
 class SourceType(StrEnum):
@@ -47,7 +50,7 @@ class SourceConfig(Section):
         " Airflow it is read from AIRFLOW_CONN_<ID>.",
     )
     host: str = Field("localhost", description="Database host.")
-    port: int = Field(5432, ge=1, le=65535, description="Database port.")
+    port: int = Field(5432, ge=1, le=65535, description="Database port; 3306 by default for mysql.")
     database: str = Field(description="Database name.")
     username: str = Field("cdc_user", description="A user with LOGIN and REPLICATION.")
     password: SecretStr = Field(
@@ -55,6 +58,13 @@ class SourceConfig(Section):
     )
     tables: tuple[TableName, ...] = Field(
         (), description='Tables to take, schema-qualified: public.orders, public."odd.name".'
+    )
+    server_id: int | None = Field(
+        None,
+        ge=1,
+        le=2**32 - 1,
+        description="MySQL and MariaDB: the number capture takes among the source's replicas; by"
+        " default one derived from pipeline_id.",
     )
     slot_name: str | None = Field(
         None,
@@ -84,6 +94,13 @@ class SourceConfig(Section):
     connect_timeout_seconds: int = Field(
         CONNECT_TIMEOUT_SECONDS, ge=1, description="Give up connecting after this."
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _port_of_kind(cls, data: Any) -> Any:
+        if isinstance(data, dict) and str(data.get("source_type")) == SourceType.MYSQL:
+            return {"port": MYSQL_PORT, **data}
+        return data
 
     @field_validator("tables")
     @classmethod

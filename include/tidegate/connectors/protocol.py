@@ -169,6 +169,14 @@ class SchemaSeen:
 
 
 @dataclass(frozen=True, slots=True)
+class TableHold:
+    """A table whose values changed without rows in the log: only a sweep brings it right (I8)."""
+
+    table: str  # str(TableId)
+    reason: str  # never a value, never the statement (I9)
+
+
+@dataclass(frozen=True, slots=True)
 class ChangeBatch:
     """Rows of the change log, decoded.
 
@@ -184,6 +192,7 @@ class ChangeBatch:
     raw_bytes: int = 0
     rewritten: tuple[tuple[TableId, Position], ...] = ()
     """Tables whose old rows got other values without an event, and where."""
+    holds: tuple[TableHold, ...] = ()  # closed before anything of this batch is committed
 
 
 class ChangeStream(Protocol):
@@ -286,12 +295,25 @@ class Survey:
     """Columns with values above ``capture.max_value_bytes``, and in how many rows."""
 
 
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What a table held at exactly ``position``."""
+
+    position: Position
+    survey: Survey
+
+
 class Cut(Selecting, Protocol):
     """The tables as they were at one position, for as long as the context is open.
 
-    Exact: a transaction is visible at the cut if and only if its changes lie at or before
-    ``position`` in the log.
+    Exact where ``shared``: a transaction is visible at the cut if and only if its changes lie at
+    or before ``position`` in the log. A source whose connections cannot share a snapshot promises
+    less: what lies at or before ``position`` is visible to every read, later changes may be. Its
+    rows become exact by draining the log from ``position`` to that of :meth:`settle`.
     """
+
+    @property
+    def shared(self) -> bool: ...
 
     @property
     def position(self) -> Position: ...
@@ -335,6 +357,10 @@ class Cut(Selecting, Protocol):
         natively though their type cannot."""
         ...
 
+    def settle(self, table: TableId, schema: TableSchema) -> Settled:
+        """After the last read: a position that no read was later than, and the table there."""
+        ...
+
     def select_sql(
         self,
         table: TableId,
@@ -372,6 +398,11 @@ class Provisioned:
 
 class Source(Connector, Protocol):
     """A database whose log can be followed and whose tables can be read at a cut."""
+
+    @property
+    def shared_cuts(self) -> bool:
+        """Whether its cuts are ``shared``: verify and reload need that."""
+        ...
 
     def discover(self, table: TableId) -> TableSchema:
         """The table's columns as the log sends them, from the live catalog."""

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 GROUP: Final = "tidegate.connectors"
 
-_BUILT_IN: Final = {"postgres": "tidegate.connectors.postgres.connector:PostgresConnector"}
+_BUILT_IN: Final = {
+    "mysql": "tidegate.connectors.mysql.connector:MysqlConnector",
+    "postgres": "tidegate.connectors.postgres.connector:PostgresConnector",
+}
 """Also found without installation (a checkout on the path); a driver is imported only when used."""
 
 

@@ -41,6 +41,10 @@ class Selecting(Protocol):
         """A predicate for numbers in ``ranges``, which the source's index of the key serves."""
         ...
 
+    def ordered_sql(self, column: Column) -> str:
+        """``column`` as an expression that compares as the lake does: text by its bytes."""
+        ...
+
     def interval_sql(self, column: Column, start: datetime, end: datetime) -> str:
         """A predicate for ``column`` in [start, end); zoneless times are read as UTC."""
         ...

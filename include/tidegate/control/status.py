@@ -27,7 +27,7 @@ from tidegate.control.records import (
 from tidegate.control.registry import registry_status
 from tidegate.control.running import record
 from tidegate.control.source import look_at_source
-from tidegate.envelope.position import Position
+from tidegate.envelope.position import Position, bytes_between
 from tidegate.errors import TidegateError
 from tidegate.lake import positions
 from tidegate.lake.catalog import load, open_catalog
@@ -68,7 +68,7 @@ def status(
         deployed=times.head is not None,
         captured_through=str(times.head) if times.head else None,
         captured_at=times.head_at,
-        capture_lag_bytes=_bytes_between(times.head, look.current) if look else None,
+        capture_lag_bytes=bytes_between(times.head, look.current) if look else None,
         source=look.side if look else None,
         tables=tables,
         guard=assess(catalog, pipeline, platform, look, tables, reports) if look else None,
@@ -115,7 +115,7 @@ def _table(
         gate=gate_status(target.source, gate),
         exists=table is not None,
         position=str(position) if position else None,
-        lag_bytes=_bytes_between(position, times.head),
+        lag_bytes=bytes_between(position, times.head),
         lag_seconds=times.seconds_behind(position),
         snapshot_id=snapshot.snapshot_id if snapshot else None,
         snapshot_at=datetime.fromtimestamp(snapshot.timestamp_ms / 1000, UTC) if snapshot else None,
@@ -141,13 +141,6 @@ def _position(table: Table | None, times: LogTimes) -> tuple[Position | None, st
     if position.epoch != times.head.epoch:
         return position, "a sweep: the source's log began anew"
     return position, None
-
-
-def _bytes_between(low: Position | None, high: Position | None) -> int | None:
-    """Log bytes from ``low`` to ``high``; None where that means nothing."""
-    if low is None or high is None or low.epoch != high.epoch:
-        return None
-    return max(0, high.lsn - low.lsn)
 
 
 def _last_reports(reports: Sequence[Report]) -> dict[tuple[str, str], dict[str, Any]]:

@@ -8,6 +8,9 @@ LSN with its index (from 1) inside the transaction. A *boundary* is ``(lsn, 0)``
 commit record begins before ``lsn`` lies at or before it, everything else after it. Cuts,
 ``captured_through`` and applied positions are boundaries, which is why batches end at transactions
 (I5).
+
+MySQL's place has the same form: in place of the LSN, the number of the binary log file (8 hex) and
+the offset (8 hex) at which the transaction begins; the index is the row's offset from there.
 """
 
 from __future__ import annotations
@@ -15,11 +18,15 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import total_ordering
+from typing import Final
 
 from tidegate.errors import FatalError
 
 _TEXT = re.compile(r"(?P<epoch>[0-9A-Za-z_:-]+)/(?P<place>[0-9A-Za-z_.:-]+)\Z")
 _LSN = re.compile(r"[0-9A-Fa-f]{1,8}/[0-9A-Fa-f]{1,8}\Z")
+BINLOG: Final = "binlog-"
+"""How epochs begin whose places name files: numbers of two files say nothing about bytes."""
+
 _LSN_PLACE = re.compile(r"(?P<lsn>[0-9A-F]{16})\.(?P<index>[0-9A-F]{10})\Z")
 
 
@@ -56,12 +63,12 @@ class Position:
 
     @property
     def lsn(self) -> int:
-        """The LSN of a PostgreSQL place."""
+        """The number of a place: PostgreSQL's LSN, MySQL's file and offset."""
         match = _LSN_PLACE.match(self.place)
         if match is None:
             raise FatalError(
                 "position.not_lsn",
-                f"{self.place!r} is not a PostgreSQL place",
+                f"{self.place!r} holds no log offset",
                 hint="this position belongs to another kind of source",
             )
         return int(match["lsn"], 16)
@@ -76,6 +83,15 @@ class Position:
 def boundary(epoch: str, lsn: int) -> Position:
     """The boundary right before whatever commits at ``lsn`` or later."""
     return Position(epoch, lsn_place(lsn, 0))
+
+
+def bytes_between(low: Position | None, high: Position | None) -> int | None:
+    """Log bytes from ``low`` to ``high``; None where that means nothing or is not known."""
+    if low is None or high is None or low.epoch != high.epoch:
+        return None
+    if low.epoch.startswith(BINLOG) and low.lsn >> 32 != high.lsn >> 32:
+        return None
+    return max(0, high.lsn - low.lsn)
 
 
 def lsn_place(lsn: int, index: int) -> str:

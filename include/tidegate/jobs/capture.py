@@ -11,26 +11,31 @@ import uuid
 from contextlib import nullcontext
 from typing import Any
 
+from pyiceberg.catalog import Catalog
+
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.config.secrets import Secrets
+from tidegate.connectors.protocol import TableHold
 from tidegate.connectors.registry import open_source
 from tidegate.errors import TidegateError
 from tidegate.jobs import door
 from tidegate.jobs.heeding import heeding_stops
 from tidegate.lake.catalog import open_catalog
 from tidegate.lake.change_log import ChangeLog
+from tidegate.lake.gate import Gate, GateState
 from tidegate.lake.log_times import LogTimes
 from tidegate.lake.pauses import refuse_stopped
 from tidegate.lake.reports import Reports
 from tidegate.lake.schema_history import SchemaHistory
 from tidegate.observability import log
 from tidegate.observability.progress import Progress, silent
-from tidegate.transports.embedded import EmbeddedEventSource
+from tidegate.transports.embedded import EmbeddedEventSource, Hold
 from tidegate.transports.guard import judge_source, worth_saying
 from tidegate.transports.monitor import EmbeddedSourceMonitor
 from tidegate.transports.protocol import CaptureResult, Until
 
+ACTOR = "capture"
 _LOG = log.get("tidegate.jobs.capture")  # run as a module, __name__ would say __main__
 
 
@@ -63,6 +68,7 @@ def run_capture(
             platform.capture,
             platform.retry,
             progress,
+            hold=_holder(catalog, pipeline, platform),
         )
         heeding = heeding_stops(pipeline, platform, stop) if until is None else nullcontext()
         with heeding:
@@ -80,6 +86,21 @@ def run_capture(
         }
         Reports(catalog, pipeline).add("capture", run or uuid.uuid4().hex[:12], body)
     return result
+
+
+def _holder(catalog: Catalog, pipeline: PipelineConfig, platform: PlatformConfig) -> Hold:
+    """Closes gates for what the log cannot bring over; a table that is swept refuses, and its
+    sweep, which meets the same place in the log, ends and holds it."""
+
+    def hold(found: TableHold) -> None:
+        gate = Gate(catalog, pipeline, platform.gate)
+        reason = f"{found.reason} → sweep the table, which opens it again"
+        state = gate.states([found.table])[found.table]
+        if state.state is not GateState.HELD:
+            gate.hold([found.table], reason, ACTOR)
+            log.event(_LOG, "held", logging.WARNING, table=found.table, reason=found.reason)
+
+    return hold
 
 
 def watch_source(pipeline: PipelineConfig, platform: PlatformConfig) -> Until:

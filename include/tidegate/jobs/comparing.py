@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 _LOG = log.get(__name__)
 FIRST_DIFFERENCES = 20
 """Differences named in a result; all are counted."""
+NO_SHARED_CUT = "its source's connections cannot read at one position, which comparing needs"
 Verdicts = dict[str, TableVerdict]
 
 
@@ -87,6 +88,8 @@ class Comparer:
         """Compare ``targets``. Tables that are closed or empty are skipped, and say why."""
         refuse_stopped(self.catalog, self.pipeline)
         skipped = {name: reason for name, reason in self._reasons(targets).items() if reason}
+        if not open_source(self.pipeline, self.platform).shared_cuts:
+            skipped = dict.fromkeys((target.source for target in targets), NO_SHARED_CUT)
         ready = [target for target in targets if target.source not in skipped]
         position, verdicts = self._leased(ready, task) if ready else (None, {})
         for name, reason in skipped.items():

@@ -17,7 +17,7 @@ from tidegate.lake.commits import storage_full
 MAX_CAUSES: Final = 16
 _FULL: Final = ("No space left on device", "Disk quota exceeded", "File too large", "[SQLITE_FULL]")
 _LOCKED: Final = ("[SQLITE_BUSY", "[SQLITE_LOCKED")
-_DRIVER: Final = "org.postgresql."
+_DRIVERS: Final = ("org.postgresql.", "org.mariadb.", "java.sql.SQL")
 _LOST: Final = ("08", "53", "57P", "58")  # connection, resources, shutdown, system
 _LOCK_TIMEOUT: Final = "55P03"
 
@@ -57,7 +57,7 @@ def _machine(message: str) -> RetriableError | None:
 
 
 def _source(throwable: Any) -> RetriableError | None:
-    if not str(throwable.getClass().getName()).startswith(_DRIVER):
+    if not str(throwable.getClass().getName()).startswith(_DRIVERS):
         return None
     state = str(throwable.getSQLState() or "")
     if state == _LOCK_TIMEOUT:

@@ -18,6 +18,7 @@ JARS: Final[tuple[str, ...]] = (
     f"org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:{ICEBERG_VERSION}",
     "org.xerial:sqlite-jdbc:3.50.3.0",
     "org.postgresql:postgresql:42.7.8",
+    "org.mariadb.jdbc:mariadb-java-client:3.5.6",  # for MySQL too
 )
 
 COMPILE_ALL: Final = "-XX:-DontCompileHugeMethods"

@@ -10,7 +10,7 @@ from typing import Final
 from pyiceberg.catalog import Catalog
 
 from tidegate.config.pipeline import PipelineConfig
-from tidegate.envelope.position import Position
+from tidegate.envelope.position import Position, bytes_between
 from tidegate.lake.catalog import load
 from tidegate.lake.change_log import ChangeLog
 from tidegate.lake.positions import ancestors, summary
@@ -64,8 +64,8 @@ class LogTimes:
         seconds = (moment - self.times[first]).total_seconds()
         if seconds < SHORTEST_RATE_SECONDS:
             return None
-        written = current.lsn - Position(self.head.epoch, self.places[first]).lsn
-        return max(0, written) * 3600 / seconds
+        written = bytes_between(Position(self.head.epoch, self.places[first]), current)
+        return None if written is None else written * 3600 / seconds
 
     def seconds_behind(
         self, position: Position | None, now: datetime | None = None

@@ -36,6 +36,7 @@ class TextRule(StrEnum):
     PG_BYTEA = "pg_bytea"  # \x hex
     PG_DATETIME = "pg_datetime"  # ISO, DateStyle pinned; infinity, BC
     PG_ARRAY = "pg_array"  # {…}, one dimension
+    MYSQL_DATETIME = "mysql_datetime"  # ISO; zero and partial dates
 
 
 @dataclass(frozen=True, slots=True)

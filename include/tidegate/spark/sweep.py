@@ -22,7 +22,7 @@ from tidegate.config.platform import DlqConfig, SweepConfig
 from tidegate.config.sinks import WriteMode
 from tidegate.connectors.protocol import Cut, Survey
 from tidegate.envelope.position import Position
-from tidegate.errors import FatalError, HeldError
+from tidegate.errors import ConfigError, FatalError, HeldError
 from tidegate.lake import commits, positions
 from tidegate.lake.catalog import ensure_namespace, load
 from tidegate.lake.dead_letters import DeadLetters
@@ -59,17 +59,14 @@ class Built:
     """A branch that holds every row, not yet audited."""
 
     mode: ModeSweep
+    survey: Survey
+    """What the source itself counted at the cut."""
     seen: Seen
     parking: SweepParking
     chunks: int
     first_cut: Position
     """The lowest cut of a chunk; the log must be drained onto the branch from here."""
     resumed: bool
-
-    @property
-    def survey(self) -> Survey:
-        """What the source itself counted at the cut."""
-        return self.parking.reading.survey
 
     @property
     def needs_drain(self) -> bool:
@@ -130,6 +127,8 @@ class Sweeper:
 
     def build(self, target: LakeTarget, run: str, *, resume: bool) -> Built:
         """Bring every row of the source to the branch of ``run``."""
+        if not self.cut.shared and not _plain_upsert(target):
+            raise _needs_shared(target)
         table, schema = self.prepare(target)
         left = branch_state(table, run) if resume else None
         if left is not None and not self._resumable(left, target, schema, run):
@@ -163,7 +162,7 @@ class Sweeper:
         self._new_branch(table, target, run)
         faults.point("sweep.after_branch")
         keys.delete(self.session, target, mode.branch, key)
-        wanted = keys.source_sql(key)
+        wanted = keys.source_sql(self.cut.ordered_sql(key))
         chunks = tuple(
             replace(chunk, predicate_sql=f"({chunk.predicate_sql}) AND {wanted}")
             for chunk in self._plan(mode).chunks
@@ -173,7 +172,8 @@ class Sweeper:
         write = replace(self._write(mode, run, parking, replace_all=False), parking=None)
         with self._turn(len(chunks)):
             seen = write.write(ChunkPlan(chunks))
-        return Built(mode, seen, parking, len(chunks), stands, False)
+        mode, survey = self._settled(mode, parking)
+        return Built(mode, survey, seen, parking, len(chunks), stands, False)
 
     def audit(self, built: Built) -> Audit:
         """Check the branch against the source's own numbers and the user's suite."""
@@ -184,7 +184,7 @@ class Sweeper:
     def publish(self, built: Built, run: str) -> int:
         """Stamp the cut on the branch and make it ``main``; the new snapshot's id (I1, I5)."""
         target, branch = built.mode.target, built.mode.branch
-        properties = publish_properties(run, self.cut.position, built.parking.batch)
+        properties = publish_properties(run, built.mode.cut, built.parking.batch)
         publish.stamp(self.session, target.identifier, branch=branch, properties=properties)
         return publish.fast_forward(self.session, target.identifier, branch)
 
@@ -214,6 +214,8 @@ class Sweeper:
     ) -> Built:
         plan = left.plan if left else self._plan(mode)
         write = self._write(mode, run, parking, replace_all=mode.replaces)
+        if not self.cut.shared:
+            write = replace(write, parking=None)  # the log is drained, as for a range
         with self._turn(plan.total):
             seen = write.write(plan, left.rows if left else 0)
         note = ChunkNote("finish", "finish", plan.total, plan.total)
@@ -222,7 +224,15 @@ class Sweeper:
             write.clear(properties)
         mode.finish(properties, parking)
         first = left.first_cut if left else self.cut.position
-        return Built(mode, seen, parking, plan.total, first, left is not None)
+        mode, survey = self._settled(mode, parking)
+        return Built(mode, survey, seen, parking, plan.total, first, left is not None)
+
+    def _settled(self, mode: ModeSweep, parking: SweepParking) -> tuple[ModeSweep, Survey]:
+        """Where reads were at different positions, the one that draining brings them to."""
+        if self.cut.shared:
+            return mode, parking.reading.survey
+        settled = self.cut.settle(mode.target.table, mode.schema)
+        return replace(mode, cut=settled.position), settled.survey
 
     def _mode(self, target: LakeTarget, schema: TableSchema, run: str, table: Table) -> ModeSweep:
         return ModeSweep(
@@ -274,18 +284,31 @@ class Sweeper:
         properties = note.properties(run, self.cut.position, mode.schema.schema_id)
         with self._turn(len(chunks)):
             seen = mode.merge_difference(chunks, parking, properties)
-        return Built(mode, seen, parking, len(chunks), self.cut.position, False)
+        survey = parking.reading.survey
+        return Built(mode, survey, seen, parking, len(chunks), self.cut.position, False)
 
     def _resumable(
         self, left: BranchState, target: LakeTarget, schema: TableSchema, run: str
     ) -> bool:
         """Only rows that a drained log can bring to a later cut: keyed, plain upsert, same columns,
         none set aside, and of the same epoch, for no log leads from one to another."""
-        upsert = target.write_mode is WriteMode.UPSERT and not target.soft_delete
         same = left.schema_id == schema.schema_id
         same = same and left.first_cut.epoch == self.cut.position.epoch
         whole = not self.letters.parked_by(target.source, run)
-        return upsert and left.plan.by_key and same and whole
+        return _plain_upsert(target) and left.plan.by_key and same and whole
+
+
+def _plain_upsert(target: LakeTarget) -> bool:
+    return target.write_mode is WriteMode.UPSERT and not target.soft_delete
+
+
+def _needs_shared(target: LakeTarget) -> ConfigError:
+    return ConfigError(
+        "sweep.needs_shared_cut",
+        f"{target.source}: this source's sweeps are completed from the log, which only write_mode"
+        " upsert without soft_delete allows",
+        hint="set write_mode: upsert for this table",
+    )
 
 
 def _taken(schema: TableSchema) -> TableSchema:

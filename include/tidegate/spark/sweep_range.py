@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from tidegate.config.pipeline import LakeTarget
 from tidegate.config.sinks import WriteMode
 from tidegate.errors import ConfigError
-from tidegate.names import quote_spark, quote_sql
+from tidegate.names import quote_spark
 from tidegate.schema.table import Column, TableSchema
 from tidegate.schema.types import Kind
 from tidegate.spark import publish
@@ -69,11 +69,8 @@ class KeyRange:
             raise _wrong(f"{key.name} is compared with something else than a number", target.source)
         return key
 
-    def source_sql(self, key: Column) -> str:
-        """The range at the source. Text is compared by bytes there too, as the lake does."""
-        name = quote_sql(key.name)
-        if key.type.kind is Kind.STRING:
-            name = f'{name}::text COLLATE "C"'
+    def source_sql(self, name: str) -> str:
+        """The range at the source, of a column that ``Selecting.ordered_sql`` calls ``name``."""
         quoted = ((op, value.replace("'", "''")) for op, value in self.terms)
         return " AND ".join(f"{name} {op} '{value}'" for op, value in quoted)
 

@@ -1,20 +1,13 @@
 """A real PostgreSQL on loopback for tests, the demo and benchmarks, without Docker.
 
-The binaries come from :mod:`postgres_binaries`. PostgreSQL refuses to run as root, so under root
-the server runs as ``nobody``. Where that user cannot reach the data directory (a checkout under
-/root), one in the temporary directory takes its place; the permissions of directories outside it
-are never touched.
+The binaries come from :mod:`postgres_binaries`; whom it runs as, from :mod:`server_user`.
 """
 
 from __future__ import annotations
 
 import contextlib
-import logging
-import os
-import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -23,14 +16,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from tidegate.errors import SetupError
-from tidegate.testing.places import own_place, stable_place
 from tidegate.testing.postgres_binaries import binaries
+from tidegate.testing.server_user import demoted, free_port, give, make, placed
 
 SUPERUSER: Final = "postgres"
 PASSWORD: Final = "tidegate-test"  # a loopback server that lives for one run
 START_SECONDS: Final = 60.0
-
-log = logging.getLogger(__name__)
 
 _CONFIG: Final[Mapping[str, str]] = {
     "listen_addresses": "127.0.0.1",
@@ -44,13 +35,6 @@ _CONFIG: Final[Mapping[str, str]] = {
     "max_wal_size": "2GB",
     "log_min_messages": "warning",
 }
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 class PostgresServer:
@@ -69,7 +53,7 @@ class PostgresServer:
         config: Mapping[str, str] | None = None,
         contrib: bool = False,
     ) -> None:
-        self.data_dir = _placed(data_dir)
+        self.data_dir = placed(data_dir)
         self.version = version
         self.port = port or free_port()
         self.config = {**_CONFIG, **(config or {})}
@@ -85,7 +69,7 @@ class PostgresServer:
             arguments += ["-c", f"{name}={value}"]
         with (self.data_dir / "server.log").open("ab") as log:
             self._process = subprocess.Popen(
-                arguments, stdout=log, stderr=log, start_new_session=True, **_demoted()
+                arguments, stdout=log, stderr=log, start_new_session=True, **demoted()
             )
         self._wait()
         return self
@@ -123,15 +107,15 @@ class PostgresServer:
         return name
 
     def _initdb(self) -> None:
-        _make(self.data_dir)
+        make(self.data_dir)
         password = self.data_dir.with_name(self.data_dir.name + ".pw")
         password.touch(mode=0o600)
         password.write_text(PASSWORD)
-        _give(password)
+        give(password)
         command = [str(self.bin / "initdb"), "-D", str(self.data_dir), "-U", SUPERUSER]
         command += ["-A", "scram-sha-256", f"--pwfile={password}", "-E", "UTF8", "--locale=C"]
         done = subprocess.run(
-            [*command, "--no-sync"], capture_output=True, text=True, check=False, **_demoted()
+            [*command, "--no-sync"], capture_output=True, text=True, check=False, **demoted()
         )
         password.unlink()
         if done.returncode != 0:
@@ -171,51 +155,3 @@ def running(version: int = 16, **options: Any) -> Iterator[PostgresServer]:
     finally:
         server.stop()
         shutil.rmtree(root, ignore_errors=True)
-
-
-def _nobody() -> pwd.struct_passwd:
-    return pwd.getpwnam("nobody")
-
-
-def _demoted() -> dict[str, Any]:
-    if os.geteuid() != 0:
-        return {"cwd": "/"}
-    return {"user": _nobody().pw_uid, "group": _nobody().pw_gid, "extra_groups": [], "cwd": "/"}
-
-
-def _placed(wanted: Path) -> Path:
-    """``wanted``, or a stable stand-in where ``nobody`` could not walk to it."""
-    wanted = wanted.absolute()
-    if os.geteuid() != 0 or not [p for p in _closed(wanted) if not _temporary(p)]:
-        return wanted
-    target = own_place(stable_place("tidegate-data", str(wanted))) / wanted.name
-    log.info("%s is out of reach for the server's user; the data is in %s", wanted, target)
-    return target
-
-
-def _make(directory: Path) -> None:
-    """An empty directory of the server's user; closed temporary parents let it walk through."""
-    for parent in reversed(directory.parents):
-        if not parent.exists():
-            parent.mkdir(exist_ok=True)
-            parent.chmod(0o755)
-    directory.mkdir(exist_ok=True)
-    directory.chmod(0o700)
-    _give(directory)
-    if os.geteuid() == 0:
-        for parent in _closed(directory):
-            parent.chmod(parent.stat().st_mode | 0o011)
-
-
-def _give(path: Path) -> None:
-    if os.geteuid() == 0:
-        os.chown(path, _nobody().pw_uid, _nobody().pw_gid)
-
-
-def _closed(path: Path) -> list[Path]:
-    """Existing parents others cannot walk through."""
-    return [p for p in path.parents if p.exists() and not p.stat().st_mode & 0o001]
-
-
-def _temporary(path: Path) -> bool:
-    return Path(tempfile.gettempdir()).resolve() in path.resolve().parents

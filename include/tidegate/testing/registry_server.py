@@ -21,7 +21,7 @@ import httpx
 from tidegate.errors import SetupError
 from tidegate.testing.maven import Archive, fetch, java
 from tidegate.testing.places import own_place, stable_place, take
-from tidegate.testing.postgres_server import free_port
+from tidegate.testing.server_user import free_port
 
 ARCHIVE: Final = Archive("io.apicurio", "apicurio-registry-app", "3.0.9", "all", "tar.gz")
 API: Final = "/apis/ccompat/v7"

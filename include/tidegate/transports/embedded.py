@@ -11,11 +11,12 @@ from __future__ import annotations
 import random
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
 from tidegate.config.platform import CaptureConfig, RetryConfig
-from tidegate.connectors.protocol import ChangeBatch, ChangeStream, Source
+from tidegate.connectors.protocol import ChangeBatch, ChangeStream, Source, TableHold
 from tidegate.envelope.position import Position
 from tidegate.errors import Decision, HeldError, TidegateError, decide
 from tidegate.faults import point
@@ -30,6 +31,10 @@ _LOG = log.get(__name__)
 
 SLOT_ACTIVE: Final = "capture.slot_active"
 """The error code of a source whose log another reader follows."""
+
+
+Hold = Callable[[TableHold], None]
+"""Closes a table's gate; may be told again of what was closed already."""
 
 
 @dataclass(slots=True)
@@ -52,6 +57,7 @@ class EmbeddedEventSource:
         settings: CaptureConfig,
         retry: RetryConfig,
         progress: Progress = silent,
+        hold: Hold | None = None,
     ) -> None:
         self._source = source
         self._log = change_log
@@ -59,6 +65,7 @@ class EmbeddedEventSource:
         self._settings = settings
         self._retry = retry
         self._progress = progress
+        self._hold = hold or _refuse_hold
         self._tally = _Tally()
 
     def start(self, until: Until, stop: threading.Event) -> CaptureResult:
@@ -134,6 +141,8 @@ class _Run:
             point("capture.after_schema")
         for table, at in batch.rewritten:
             owner._history.facts.rewritten(str(table), at)
+        for hold in batch.holds:  # durable before the position passes its reason (I8)
+            owner._hold(hold)
         self._writer.write(batch.rows)
         # Only where the last batch ended at a boundary does everything written lie before one.
         self._boundary = batch.through
@@ -172,6 +181,14 @@ class _Run:
         self._committed_at, self._idle_since = time.monotonic(), time.time()
         self._stream.confirm(through)  # I2: durable above, released here
         point("capture.after_confirm")
+
+
+def _refuse_hold(hold: TableHold) -> None:
+    raise HeldError(
+        "capture.needs_hold",
+        f"{hold.table}: {hold.reason}",
+        hint="capture through `tidegate capture` or the pipeline's Dag, which hold the table",
+    )
 
 
 def _given_up(error: TidegateError) -> TidegateError:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from tidegate.config.guard import GuardConfig
 from tidegate.connectors.protocol import Source
 from tidegate.connectors.source_status import SlotStatus, SourceStatus
+from tidegate.envelope.position import bytes_between
 from tidegate.errors import FatalError
 from tidegate.lake.log_times import LogTimes
 from tidegate.transports.guard import SourceFigures
@@ -58,7 +59,7 @@ class EmbeddedSourceMonitor:
             return SourceFigures(self._slot_name, MISSING, lost=lost)
         pace = times.bytes_per_hour(status.current, moment)
         left, limit = _room(slot, status, limits)
-        to_capture = None if times.head is None else status.current.lsn - times.head.lsn
+        to_capture = bytes_between(times.head, status.current)
         since = times.head_at
         return SourceFigures(
             slot=slot.name,
@@ -70,7 +71,7 @@ class EmbeddedSourceMonitor:
             bytes_per_hour=pace,
             hours_left=left / pace if left is not None and pace else None,
             xmin_age=slot.xmin_age,
-            to_capture_bytes=None if to_capture is None else max(0, to_capture),
+            to_capture_bytes=to_capture,
             capture_seconds=None if since is None else max(0.0, (moment - since).total_seconds()),
             lost=lost,
         )

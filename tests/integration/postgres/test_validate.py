@@ -12,7 +12,8 @@ from tidegate.config.platform import PlatformConfig
 from tidegate.connectors.postgres.connector import PostgresConnector
 from tidegate.connectors.protocol import ValidationReport
 from tidegate.errors import ConfigError, RetriableError
-from tidegate.testing.postgres_server import PASSWORD, free_port, running
+from tidegate.testing.postgres_server import PASSWORD, running
+from tidegate.testing.server_user import free_port
 
 pytestmark = pytest.mark.postgres
 

@@ -121,12 +121,15 @@ def test_secrets_replace_the_files_values() -> None:
 
 
 def test_registry_names_what_there_is() -> None:
-    pipeline = PipelineConfig.model_validate(
-        {"pipeline_id": "shop", "source": {"database": "d", "source_type": "mysql"}}
-    )
-    with pytest.raises(ConfigError, match="mysql") as caught:
-        registry.open_source(pipeline, PlatformConfig())
-    assert "postgres" in caught.value.hint
+    for name in ("mysql", "postgres"):
+        assert name in registry.names()
+        source = {"database": "d", "source_type": name}
+        pipeline = PipelineConfig.model_validate({"pipeline_id": "shop", "source": source})
+        assert registry.open_source(pipeline, PlatformConfig()).shared_cuts is (name == "postgres")
+        assert pipeline.source.port == {"mysql": 3306, "postgres": 5432}[name]
+    with pytest.raises(ConfigError, match="oracle") as caught:
+        registry._load("oracle")
+    assert "mysql, postgres" in caught.value.hint
 
 
 def test_report_fails_only_on_errors() -> None:

@@ -49,6 +49,8 @@ CAPABILITIES: Final = ("changes", "cut", "discover", "provision")
 class PostgresConnector:
     """Holds no connection between calls, so it can be kept, and closed twice."""
 
+    shared_cuts = True
+
     def __init__(
         self, pipeline: PipelineConfig, platform: PlatformConfig, secrets: Secrets | None = None
     ) -> None:

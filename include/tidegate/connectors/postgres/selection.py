@@ -35,6 +35,12 @@ def ranges_sql(column: Column, ranges: Ranges) -> str:
     return f"({' OR '.join(terms)})" if terms else "false"
 
 
+def ordered_sql(column: Column) -> str:
+    """Text is compared by bytes, as the lake does."""
+    name = quote_sql(column.name)
+    return f'{name}::text COLLATE "C"' if column.type.kind is Kind.STRING else name
+
+
 def interval_sql(column: Column, start: datetime, end: datetime) -> str:
     """``column`` in [start, end). Dates compare with timestamps directly, by index too."""
     zoned = column.type.kind is Kind.TIMESTAMPTZ

@@ -34,7 +34,7 @@ from tidegate.connectors.postgres.replication import (
 )
 from tidegate.connectors.postgres.settings import PostgresSettings
 from tidegate.connectors.postgres.table_facts import look
-from tidegate.connectors.protocol import Chunk, JdbcRead, KeyFacts, Survey
+from tidegate.connectors.protocol import Chunk, JdbcRead, KeyFacts, Settled, Survey
 from tidegate.connectors.selecting import Checksum, lost_flag
 from tidegate.envelope.position import Position, boundary
 from tidegate.errors import ConfigError, HeldError, RetriableError
@@ -60,6 +60,8 @@ LIMIT 10
 
 class PostgresCut:
     """One exported snapshot, its position and the session that keeps both alive."""
+
+    shared = True
 
     def __init__(
         self,
@@ -137,6 +139,10 @@ class PostgresCut:
             too_large=large,
         )
 
+    def settle(self, table: TableId, schema: TableSchema) -> Settled:
+        """All reads were at the cut already."""
+        return Settled(self.position, self.survey(table, schema))
+
     def select_sql(
         self,
         table: TableId,
@@ -205,6 +211,9 @@ class PostgresCut:
 
     def ranges_sql(self, column: Column, ranges: Ranges) -> str:
         return selection.ranges_sql(column, ranges)
+
+    def ordered_sql(self, column: Column) -> str:
+        return selection.ordered_sql(column)
 
     def interval_sql(self, column: Column, start: datetime, end: datetime) -> str:
         return selection.interval_sql(column, start, end)

@@ -38,6 +38,19 @@ _LAST: Final = {
 }
 
 
+_ABSENT: Final = r"\A(?:0000-[0-9]{2}-[0-9]{2}|[0-9]{4}-00-[0-9]{2}|[0-9]{4}-[0-9]{2}-00)(?: |\z)"
+
+
+def calendar(text: Column, type_: LogicalType, policy: Policy) -> CastResult:
+    """As MySQL prints them. A date without day, month or year has no nearest one: NULL, counted,
+    under every policy but ``reject``."""
+    tail = _TAILS[type_.kind]
+    year = r"(?!0000)[0-9]{4}"
+    exact = F.when(text.rlike(rf"\A{year}{tail}\z"), text.try_cast(type_.spark))
+    absent = F.coalesce(text.rlike(_ABSENT), F.lit(False))
+    return null_by_policy(text, exact, absent, policy)
+
+
 def datetime(text: Column, type_: LogicalType, policy: Policy) -> CastResult:
     """The pattern leaves Spark's parser nothing to guess; it still refuses February 30."""
     tail = _TAILS[type_.kind]

@@ -11,7 +11,7 @@ from tidegate.errors import FatalError
 from tidegate.schema.table import Column
 from tidegate.schema.types import Kind, LogicalType, Policy, TextRule
 from tidegate.spark.casts.arrays import array
-from tidegate.spark.casts.datetimes import datetime
+from tidegate.spark.casts.datetimes import calendar, datetime
 from tidegate.spark.casts.numbers import decimal, floating, integer
 from tidegate.spark.casts.result import CastResult, always, plain
 
@@ -53,6 +53,8 @@ def _cast(type_: LogicalType, rule: TextRule, policy: Policy, text: SparkColumn)
             return decimal(text, type_, policy)
         case TextRule.PG_DATETIME, Kind.DATE | Kind.TIMESTAMP | Kind.TIMESTAMPTZ:
             return datetime(text, type_, policy)
+        case TextRule.MYSQL_DATETIME, Kind.DATE | Kind.TIMESTAMP | Kind.TIMESTAMPTZ:
+            return calendar(text, type_, policy)
         case TextRule.PG_BYTEA, Kind.BINARY:
             return _bytea(text)
         case TextRule.PG_ARRAY, Kind.LIST if type_.element is not None:

@@ -1,0 +1,264 @@
+"""Row events of one parcel, grouped so that each group is decoded at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidegate.connectors.mysql import events, values
+from tidegate.connectors.mysql.charsets import Charsets
+from tidegate.connectors.mysql.events import HEADER, Transaction
+from tidegate.connectors.mysql.rows import Payload, Values, Walked, walk
+from tidegate.connectors.mysql.table_map import Slot
+from tidegate.envelope import gather, log_rows
+from tidegate.envelope.change import Op
+from tidegate.errors import FatalError
+from tidegate.schema.table import TableSchema
+
+_TABLE_BYTES: Final = 8  # number 6, flags 2
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table as a table map describes it."""
+
+    schema: TableSchema
+    slots: tuple[Slot, ...]
+
+    @property
+    def key_slots(self) -> list[int]:
+        names = [column.name for column in self.schema.columns]
+        return [names.index(column.name) for column in self.schema.key_columns]
+
+
+@dataclass(slots=True)
+class _Group:
+    """Events of one table, kind and set of columns."""
+
+    table: Table
+    op: Op
+    images: tuple[tuple[int, ...], ...]  # slots that each image holds
+    starts: list[int] = field(default_factory=list)  # of the rows
+    ends: list[int] = field(default_factory=list)
+    offsets: list[int] = field(default_factory=list)  # of the rows' bytes in their transaction
+    transactions: list[Transaction] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Of every row: its transaction and its offset there."""
+
+    number: npt.NDArray[np.uint64]
+    index: npt.NDArray[np.uint64]
+    micros: npt.NDArray[np.int64]
+    tx_id: npt.NDArray[np.int64]
+
+
+class Groups:
+    """Collects, then decodes."""
+
+    def __init__(self, epoch: str, data: bytes, charsets: Charsets, max_value: int) -> None:
+        self._epoch, self._data = epoch, data
+        self._charsets, self._max_value = charsets, max_value
+        self._groups: dict[tuple[int, int, bytes], _Group] = {}
+        self._made: dict[str, list[pa.RecordBatch]] = {}
+
+    def add(
+        self,
+        table: Table,
+        kind: int,
+        start: int,
+        end: int,
+        offset: int,
+        transaction: Transaction,
+    ) -> None:
+        """A row event; ``offset`` is the event's own in its transaction."""
+        data, at = self._data, start + HEADER + _TABLE_BYTES
+        if kind in events.ROWS_V2:
+            at += int.from_bytes(data[at : at + 2], "little")
+        count, bitmap = len(table.slots), (len(table.slots) + 7) // 8
+        first = at + (1 if count < 251 else 3)
+        last = first + bitmap * (2 if kind in events.UPDATE else 1)
+        key = (id(table), kind, data[first:last])
+        group = self._groups.get(key)
+        if group is None:
+            group = _Group(table, _OPS[kind], _images(data[first:last], count, bitmap))
+            self._groups[key] = group
+        group.starts.append(last)
+        group.ends.append(end)
+        group.offsets.append(offset + last - start)
+        group.transactions.append(transaction)
+
+    def truncate(self, schema: TableSchema, transaction: Transaction, ends_at: int) -> None:
+        places = _Places(
+            np.array([transaction.number], np.uint64),
+            np.array([ends_at - transaction.number], np.uint64),
+            np.array([transaction.micros], np.int64),
+            np.array([transaction.tx_id], np.int64),
+        )
+        self._keep(schema, self._batch(schema, Op.TRUNCATE, places))
+
+    def rows(self) -> pa.Table:
+        """All rows; those of one table in log order."""
+        payload = Payload(self._data) if self._groups else None
+        for group in self._groups.values():
+            assert payload is not None
+            self._keep(group.table.schema, self._decoded(payload, group))
+        parts = [batch for made in self._made.values() for batch in _in_log_order(made)]
+        return pa.Table.from_batches(parts, schema=log_rows.ARROW_SCHEMA)
+
+    def _keep(self, schema: TableSchema, batch: pa.RecordBatch) -> None:
+        self._made.setdefault(str(schema.table), []).append(batch)
+
+    def _decoded(self, payload: Payload, group: _Group) -> pa.RecordBatch:
+        table = group.table
+        starts, ends = np.array(group.starts, np.int64), np.array(group.ends, np.int64)
+        shapes = [[table.slots[slot] for slot in image] for image in group.images]
+        walked = walk(payload, starts, ends, shapes)
+        images = [
+            _Image.read(payload, table, image, columns, self._charsets, self._max_value)
+            for image, columns in zip(group.images, walked.images, strict=True)
+        ]
+        rows, keys = len(walked.starts), table.key_slots
+        old = images[0] if group.op is not Op.CREATE else None
+        new = images[-1] if group.op is not Op.DELETE else None
+        addressed = old or new
+        assert addressed is not None
+        _check_images(table, group.op, old, new, keys)
+        columns = {"key": _lists([addressed.texts[slot] for slot in keys], rows)}
+        if old is not None and not old.missing:
+            columns["before"] = _lists(old.texts, rows)
+        if new is not None:
+            columns["after"] = _lists(new.texts, rows)
+            columns["unchanged"] = new.unchanged(rows)
+        return self._batch(table.schema, group.op, _places(group, walked, starts), **columns)
+
+    def _batch(
+        self, schema: TableSchema, op: Op, places: _Places, **columns: pa.Array
+    ) -> pa.RecordBatch:
+        rows = len(places.number)
+        made = {
+            "epoch": log_rows.constant(self._epoch, rows),
+            "shard": log_rows.constant(log_rows.SHARD, rows),
+            "position": log_rows.places(places.number, places.index),
+            "tx_id": pa.array(places.tx_id),
+            "commit_ts": log_rows.instants(places.micros),
+            "captured_at": log_rows.now(rows),
+            "table": log_rows.constant(str(schema.table), rows),
+            "op": log_rows.constant(op.value, rows),
+            "schema_id": log_rows.constant(schema.schema_id, rows),
+            "event_id": log_rows.event_ids(self._epoch, places.number, places.index),
+            **columns,
+        }
+        arrays = [made.get(f.name, pa.nulls(rows, f.type)) for f in log_rows.ARROW_SCHEMA]
+        return pa.RecordBatch.from_arrays(arrays, schema=log_rows.ARROW_SCHEMA)
+
+
+_OPS: Final = {
+    **dict.fromkeys(events.WRITE, Op.CREATE),
+    **dict.fromkeys(events.UPDATE, Op.UPDATE),
+    **dict.fromkeys(events.DELETE, Op.DELETE),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Image:
+    """One image of many rows: a text array per column of the table."""
+
+    texts: list[pa.Array]
+    missing: tuple[int, ...]  # slots the source did not send
+    large: dict[int, npt.NDArray[np.bool_]]  # rows whose value was left out for its size
+
+    @classmethod
+    def read(
+        cls,
+        payload: Payload,
+        table: Table,
+        sent: Sequence[int],
+        columns: Sequence[Values],
+        charsets: Charsets,
+        max_value: int,
+    ) -> _Image:
+        rows = len(columns[0].starts) if columns else 0
+        texts = [pa.nulls(rows, pa.string()) for _ in table.slots]
+        large: dict[int, npt.NDArray[np.bool_]] = {}
+        for slot, found in zip(sent, columns, strict=True):
+            too_large = found.lengths > max_value
+            if too_large.any():
+                large[slot] = too_large
+                found = Values(
+                    found.starts, np.where(too_large, 0, found.lengths), found.valid & ~too_large
+                )
+            texts[slot] = values.texts(payload, found, table.slots[slot], charsets)
+        missing = tuple(slot for slot in range(len(table.slots)) if slot not in set(sent))
+        return cls(texts, missing, large)
+
+    def unchanged(self, rows: int) -> pa.Array:
+        """Slots that were not sent, or left out for their size (``envelope.log_rows``)."""
+        if not self.missing and not self.large:
+            return pa.nulls(rows, log_rows.ARROW_SCHEMA.field("unchanged").type)
+        absent = np.zeros((rows, len(self.texts)), np.bool_)
+        names = np.arange(len(self.texts), dtype=np.int32)
+        absent[:, list(self.missing)] = True
+        for slot, which in self.large.items():
+            absent[:, slot] = which
+            names[slot] = log_rows.too_large(slot)
+        row, slots = np.nonzero(absent)
+        sizes = np.bincount(row, minlength=rows)
+        return gather.lists(pa.array(names[slots]), sizes, sizes > 0)
+
+
+def _images(bitmaps: bytes, count: int, size: int) -> tuple[tuple[int, ...], ...]:
+    parts = [bitmaps[at : at + size] for at in range(0, len(bitmaps), size)]
+    return tuple(tuple(n for n in range(count) if part[n // 8] >> n % 8 & 1) for part in parts)
+
+
+def _check_images(
+    table: Table, op: Op, old: _Image | None, new: _Image | None, keys: list[int]
+) -> None:
+    """An insert without all columns hides defaults, a change without its key hides the row."""
+    addressed = old or new
+    lost = addressed is not None and set(keys) & set(addressed.missing)
+    if lost or (op is Op.CREATE and new is not None and new.missing):
+        raise FatalError(
+            "capture.row_image",
+            f"the log holds only a part of the rows of {table.schema.table}",
+            hint="SET GLOBAL binlog_row_image = FULL; rows that were written without it are lost:"
+            " `tidegate recover`",
+        )
+
+
+def _places(group: _Group, walked: Walked, starts: npt.NDArray[np.int64]) -> _Places:
+    of = walked.events
+    offsets = np.array(group.offsets, np.int64)
+    index = offsets[of] + walked.starts - starts[of]
+    numbers = np.array([t.number for t in group.transactions], np.uint64)
+    micros = np.array([t.micros for t in group.transactions], np.int64)
+    tx_ids = np.array([t.tx_id for t in group.transactions], np.int64)
+    return _Places(numbers[of], index.astype(np.uint64), micros[of], tx_ids[of])
+
+
+def _lists(texts: Sequence[pa.Array], rows: int) -> pa.Array:
+    """One list per row out of one array per column."""
+    columns = len(texts)
+    everything = np.ones(rows, np.bool_)
+    if not columns:
+        return gather.lists(pa.array([], pa.string()), np.zeros(rows, np.int32), everything)
+    if columns == 1:
+        return gather.lists(texts[0], np.ones(rows, np.int32), everything)
+    order = np.arange(rows, dtype=np.int32)[:, None] + np.arange(columns, dtype=np.int32) * rows
+    values = pa.concat_arrays(list(texts)).take(pa.array(order.ravel()))
+    return gather.lists(values, np.full(rows, columns, np.int32), everything)
+
+
+def _in_log_order(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    if len(batches) == 1:
+        return batches
+    joined = pa.Table.from_batches(batches)
+    sorted_: list[pa.RecordBatch] = joined.sort_by("position").combine_chunks().to_batches()
+    return sorted_

@@ -1,0 +1,107 @@
+"""What ``validate`` asks of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import pymysql
+
+from tidegate.connectors.mysql import discover
+from tidegate.connectors.mysql.charsets import BINARY, Charsets
+from tidegate.connectors.mysql.connection import Connection, query
+from tidegate.connectors.mysql.settings import MysqlSettings
+from tidegate.connectors.mysql.types import SUPPORTED
+from tidegate.connectors.protocol import Problem, Severity
+from tidegate.names import TableId
+
+_INNODB: Final = "innodb"
+_TEXT_TYPES: Final = frozenset({"json", "uuid", "inet4", "inet6"})
+_OLD: Final = "/* mariadb-5.3 */"
+_COMPRESSED: Final = "compressed"
+
+
+def check_table(
+    connection: Connection, settings: MysqlSettings, table: TableId, charsets: Charsets
+) -> Iterator[Problem]:
+    """Every problem of one table."""
+    found = discover.relation(connection, table)
+    if found is None:
+        yield _error("table_missing", table, "the table does not exist, or may not be seen")
+        return
+    if found.kind.upper() != "BASE TABLE":
+        kind = found.kind.lower()
+        yield _error("table_kind", table, f"a {kind} is not captured; list a base table")
+        return
+    yield from _engine(found)
+    yield from _access(connection, settings, table)
+    yield from _key(found, settings)
+    yield from _columns(found, charsets)
+
+
+def _engine(found: discover.Relation) -> Iterator[Problem]:
+    engine = (found.engine or "").lower()
+    if engine != _INNODB:
+        yield _error(
+            "engine",
+            found.table,
+            f"its engine is {found.engine}, which has neither transactions nor snapshots: rows"
+            " could be lost between a sweep and the log",
+            f"ALTER TABLE {found.table.sql} ENGINE = InnoDB",
+        )
+
+
+def _access(connection: Connection, settings: MysqlSettings, table: TableId) -> Iterator[Problem]:
+    try:
+        query(connection, f"SELECT 1 FROM {table.sql} LIMIT 0")
+    except pymysql.MySQLError:
+        fix = f"GRANT SELECT ON {table.sql} TO '{settings.username}'@'%'"
+        yield _error("select_privilege", table, f"{settings.username} may not read it", fix)
+
+
+def _key(found: discover.Relation, settings: MysqlSettings) -> Iterator[Problem]:
+    table = found.table
+    if not found.key:
+        yield _error(
+            "no_key",
+            table,
+            "without a primary key its rows can neither be merged nor swept in parts that the log"
+            " completes",
+            f"ALTER TABLE {table.sql} ADD PRIMARY KEY (…)",
+        )
+    if str(table) in settings.not_upsert:
+        yield _error(
+            "write_mode",
+            table,
+            "MySQL's sweeps are completed from the log, which write_mode append and history and"
+            " soft_delete do not allow yet",
+            "write_mode: upsert without soft_delete for this table",
+        )
+
+
+def _columns(found: discover.Relation, charsets: Charsets) -> Iterator[Problem]:
+    table = found.table
+    for column in found.columns:
+        declared = found.declared[column.name].lower()
+        name = f'"{column.name}"'
+        if _OLD in declared:
+            message = f"{column.name} is stored in the format of MySQL 5.5"
+            yield _error("old_temporal", table, message, f"ALTER TABLE {table.sql} FORCE")
+        elif column.base not in SUPPORTED or _COMPRESSED in declared:
+            fix = f"ALTER TABLE {table.sql} MODIFY {name} …"
+            if column.base in _TEXT_TYPES:
+                wide = "longtext" if column.base == "json" else "varchar(64)"
+                fix = f"ALTER TABLE {table.sql} MODIFY {name} {wide} CHARACTER SET utf8mb4"
+            message = f"the type of {column.name}, {declared}, is not supported yet"
+            yield _error("type", table, message, fix)
+        elif column.charset and column.charset != BINARY and not charsets.supported(column.charset):
+            yield _error(
+                "charset",
+                table,
+                f"text in {column.charset} ({column.name}) cannot be taken exactly",
+                f"ALTER TABLE {table.sql} CONVERT TO CHARACTER SET utf8mb4",
+            )
+
+
+def _error(code: str, table: TableId, message: str, fix: str | None = None) -> Problem:
+    return Problem(f"mysql.{code}", Severity.ERROR, message, str(table), fix)

@@ -1,0 +1,166 @@
+"""What must be true of the source before it is captured, each finding with its fix."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from tidegate.connectors.mysql.charsets import Charsets
+from tidegate.connectors.mysql.connection import (
+    Connection,
+    connect,
+    is_mariadb,
+    query,
+    variable,
+)
+from tidegate.connectors.mysql.failures import translated
+from tidegate.connectors.mysql.settings import MysqlSettings
+from tidegate.connectors.mysql.table_checks import check_table
+from tidegate.connectors.protocol import Problem, Severity, ValidationReport
+from tidegate.errors import RetriableError, TidegateError
+
+SHORTEST_KEEP_SECONDS: Final = 86_400
+"""A log that goes sooner is lost by a night without captures."""
+_OLDEST: Final = {True: (10, 5), False: (8, 0)}
+_ALL: Final = ("ALL PRIVILEGES",)
+_REPLICATION: Final = ("REPLICATION SLAVE", "REPLICATION REPLICA")
+_CLIENT: Final = ("REPLICATION CLIENT", "BINLOG MONITOR", "SUPER")
+_LOCKS: Final = ("LOCK TABLES",)
+_GRANT: Final = re.compile(r"GRANT (?P<what>.+?) ON (?P<where>\S+) TO", re.IGNORECASE)
+
+
+def validate(settings: MysqlSettings) -> ValidationReport:
+    """Every problem at once; changes nothing."""
+    try:
+        connection = connect(settings)
+    except RetriableError as error:
+        return ValidationReport((_error("unreachable", f"{error.message}; {error.hint}"),))
+    except TidegateError as error:
+        return ValidationReport((_error("login", f"{error.message}; {error.hint}"),))
+    try:
+        with translated(settings, "validating"):
+            return ValidationReport(tuple(_problems(connection, settings)))
+    finally:
+        connection.close()
+
+
+def _problems(connection: Connection, settings: MysqlSettings) -> Iterator[Problem]:
+    mariadb = is_mariadb(connection)
+    yield from _version(connection, mariadb)
+    if variable(connection, "log_bin") != "ON":
+        yield _error(
+            "log_bin",
+            "the server writes no binary log",
+            "log_bin = binlog in the server's configuration, then restart it",
+        )
+        return
+    yield from _log_form(connection)
+    yield from _expiry(connection)
+    yield from _gtid(connection, mariadb)
+    yield from _privileges(connection, settings, mariadb)
+    if not settings.tables:
+        yield _error("no_tables", "source.tables lists no table")
+    charsets = Charsets.read(connection)
+    for table in settings.table_ids:
+        yield from check_table(connection, settings, table, charsets)
+
+
+def _version(connection: Connection, mariadb: bool) -> Iterator[Problem]:
+    text = str(query(connection, "SELECT version()")[0][0])
+    match = re.match(r"(?:5\.5\.5-)?(\d+)\.(\d+)", text)
+    found = (int(match[1]), int(match[2])) if match else (0, 0)
+    oldest = _OLDEST[mariadb]
+    if found < oldest:
+        name = "MariaDB" if mariadb else "MySQL"
+        yield _error("version", f"{name} {text} is too old: {oldest[0]}.{oldest[1]} or newer")
+
+
+def _log_form(connection: Connection) -> Iterator[Problem]:
+    for name, wanted, why in (
+        ("binlog_format", "ROW", "rows are not in the log"),
+        ("binlog_row_image", "FULL", "the log holds only a part of each row"),
+        ("binlog_row_metadata", "FULL", "the log does not name columns, signs and keys"),
+    ):
+        found = (variable(connection, name) or "").upper()
+        if found != wanted:
+            yield _error(
+                name,
+                f"{name} is {found or 'not known to this server'}: {why}",
+                f"SET GLOBAL {name} = '{wanted}' (and in the server's configuration; sessions"
+                " that are open keep the old value until they reconnect)",
+            )
+    for name, off in (
+        ("binlog_transaction_compression", "OFF"),
+        ("log_bin_compress", "OFF"),
+        ("binlog_row_value_options", ""),
+    ):
+        value = variable(connection, name)
+        if value is not None and value.upper() != off:
+            message = f"{name} is {value}: such events are not read yet"
+            yield _error(name, message, f"SET GLOBAL {name} = '{off}'")
+    if (variable(connection, "encrypt_binlog") or "OFF").upper() == "ON":
+        yield _warning("encrypt_binlog", "the log is encrypted on disk; it is sent decrypted")
+
+
+def _expiry(connection: Connection) -> Iterator[Problem]:
+    seconds = float(variable(connection, "binlog_expire_logs_seconds") or 0)
+    seconds = seconds or 86_400 * float(variable(connection, "expire_logs_days") or 0)
+    if 0 < seconds < SHORTEST_KEEP_SECONDS:
+        yield _warning(
+            "expiry",
+            f"the server drops its log after {seconds:.0f} s: a capture that is later than that"
+            " loses changes, and every table must be swept",
+            "SET GLOBAL binlog_expire_logs_seconds = 259200",
+        )
+
+
+def _gtid(connection: Connection, mariadb: bool) -> Iterator[Problem]:
+    if mariadb:
+        return  # always on
+    if (variable(connection, "gtid_mode") or "OFF").upper() != "ON":
+        yield _warning(
+            "gtid_mode",
+            "gtid_mode is not ON: positions are file and offset all the same, but a replica could"
+            " never take this server's place without sweeps",
+            "SET GLOBAL gtid_mode = ON (by steps, see MySQL's manual)",
+        )
+
+
+def _privileges(
+    connection: Connection, settings: MysqlSettings, mariadb: bool
+) -> Iterator[Problem]:
+    granted: set[str] = set()
+    everywhere: set[str] = set()
+    for (line,) in query(connection, "SHOW GRANTS"):
+        match = _GRANT.match(str(line))
+        if match is None:
+            continue
+        what = {part.strip().upper() for part in match["what"].split(",")}
+        granted |= what
+        if match["where"] == "*.*":
+            everywhere |= what
+    user = f"'{settings.username}'@'%'"
+    wanted = [
+        (_REPLICATION, "REPLICATION SLAVE", "follow the log"),
+        (_CLIENT, "REPLICATION CLIENT" if not mariadb else "BINLOG MONITOR", "see where it ends"),
+    ]
+    for any_of, name, purpose in wanted:
+        if not everywhere & {*any_of, *_ALL}:
+            message = f"{settings.username} may not {purpose}"
+            fix = f"GRANT {name} ON *.* TO {user}"
+            yield _error(name.split(" ", 1)[-1].lower().replace(" ", "_"), message, fix)
+    if not mariadb and not granted & {*_LOCKS, *_ALL}:
+        yield _error(
+            "lock_tables",
+            f"{settings.username} may not lock tables, which MySQL needs for a moment at each cut",
+            f"GRANT LOCK TABLES ON {settings.database}.* TO {user}",
+        )
+
+
+def _error(code: str, message: str, fix: str | None = None) -> Problem:
+    return Problem(f"mysql.{code}", Severity.ERROR, message, None, fix)
+
+
+def _warning(code: str, message: str, fix: str | None = None) -> Problem:
+    return Problem(f"mysql.{code}", Severity.WARNING, message, None, fix)

@@ -1,0 +1,202 @@
+"""The binary log of a real MariaDB: order, resume, transactions, what is refused. No JVM."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.mysql import MysqlDatabase
+from tidegate.connectors.mysql import capture
+from tidegate.connectors.protocol import ChangeBatch
+from tidegate.envelope.position import Position
+from tidegate.errors import FatalError
+from tidegate.testing.mariadb_server import MariadbServer, running
+
+pytestmark = pytest.mark.mysql
+
+ITEMS = "CREATE TABLE items (id int PRIMARY KEY, name varchar(40), wide mediumtext)"
+
+
+@pytest.fixture
+def joined(mysql_db: MysqlDatabase) -> Position:
+    mysql_db.sql(ITEMS, "CREATE TABLE other (id int PRIMARY KEY)")
+    return capture.new_epoch(mysql_db.settings("items"))
+
+
+def told(batches: list[ChangeBatch]) -> list[dict[str, object]]:
+    return [row for batch in batches for row in batch.rows.to_pylist()]
+
+
+def short(batches: list[ChangeBatch]) -> list[tuple[object, object, object]]:
+    return [(row["op"], row["key"], (row["after"] or [None, None])[1]) for row in told(batches)]
+
+
+def test_changes_come_in_commit_order_with_old_and_new_rows(
+    mysql_db: MysqlDatabase, joined: Position
+) -> None:
+    with (
+        mysql_db.server.connect(mysql_db.name) as one,
+        mysql_db.server.connect(mysql_db.name) as two,
+    ):
+        first, second = one.cursor(), two.cursor()
+        first.execute("BEGIN")
+        first.execute("INSERT INTO items VALUES (1, 'one', NULL)")
+        second.execute("INSERT INTO items VALUES (2, '', '')")
+        first.execute("SAVEPOINT s")
+        first.execute("INSERT INTO items VALUES (9, 'never', NULL)")
+        first.execute("ROLLBACK TO s")
+        first.execute("UPDATE items SET name = 'uno', id = 11 WHERE id = 1")
+        first.execute("COMMIT")
+    mysql_db.sql("INSERT INTO other VALUES (1)", "DELETE FROM items WHERE id = 2")
+    batches = mysql_db.changes(joined, "items")
+    assert short(batches) == [
+        ("c", ["2"], ""),
+        ("c", ["1"], "one"),
+        ("u", ["1"], "uno"),
+        ("d", ["2"], None),
+    ]
+    rows = told(batches)
+    assert rows[2]["before"] == ["1", "one", None]
+    assert rows[2]["after"] == ["11", "uno", None]
+    assert rows[3]["before"] == ["2", "", ""]
+    assert [row["position"] for row in rows] == sorted(str(row["position"]) for row in rows)
+    assert rows[1]["tx_id"] == rows[2]["tx_id"] != rows[0]["tx_id"]
+
+
+def test_a_stream_from_any_boundary_gives_the_same_rows_and_ids(
+    mysql_db: MysqlDatabase, joined: Position
+) -> None:
+    for number in range(20):
+        mysql_db.sql(
+            f"INSERT INTO items SELECT seq + {number * 100}, 'x', repeat('y', 500) FROM seq_1_to_40"
+        )
+        if number % 7 == 3:
+            mysql_db.sql("FLUSH BINARY LOGS")
+    whole = told(mysql_db.changes(joined, "items"))
+    assert len(whole) == 800
+    small = mysql_db.changes(joined, "items", batch_bytes=8 * 4096)
+    assert _timeless(told(small)) == _timeless(whole)
+    assert len(small) > 10
+    boundaries = [batch.through for batch in small if batch.through is not None]
+    for boundary in itertools.islice(boundaries, 0, None, 3):
+        again = told(mysql_db.changes(boundary, "items"))
+        later = [row for row in whole if str(row["position"]) > boundary.place]
+        assert _timeless(again) == _timeless(later)
+
+
+def _timeless(rows: list[dict[str, object]]) -> list[dict[str, object]]:
+    return [{name: v for name, v in row.items() if name != "captured_at"} for row in rows]
+
+
+def test_a_transaction_larger_than_a_parcel_has_no_boundary_inside(
+    mysql_db: MysqlDatabase, joined: Position
+) -> None:
+    mysql_db.sql("INSERT INTO items SELECT seq, 'x', repeat('y', 2000) FROM seq_1_to_500")
+    batches = mysql_db.changes(joined, "items", batch_bytes=8 * 65536)
+    inside = [batch for batch in batches if batch.rows.num_rows and batch.through is None]
+    assert inside
+    assert len(told(batches)) == 500
+
+
+def test_an_event_longer_than_a_packet_and_a_value_too_large(
+    mysql_db: MysqlDatabase, joined: Position
+) -> None:
+    mysql_db.sql("SET GLOBAL max_allowed_packet = 67108864")
+    with mysql_db.server.connect(mysql_db.name) as connection, connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE items MODIFY wide longtext")
+        cursor.execute("INSERT INTO items VALUES (1, 'big', repeat('z', 17000000))")
+        cursor.execute("INSERT INTO items VALUES (2, 'small', 'z')")
+    rows = told(mysql_db.changes(joined, "items"))
+    assert [len(str(row["after"][2])) for row in rows] == [17000000, 1]  # type: ignore[index]
+    rows = told(mysql_db.changes(joined, "items", max_value_bytes=1000))
+    assert [row["unchanged"] for row in rows] == [[-3], None]
+    assert rows[0]["after"] == ["1", "big", None]
+
+
+def test_ddl_truncate_xa_and_statements_are_told_apart(
+    mysql_db: MysqlDatabase, joined: Position
+) -> None:
+    mysql_db.sql(
+        "INSERT INTO items VALUES (1, 'a', NULL)",
+        "ALTER TABLE items ADD COLUMN more int NULL, ADD KEY (name)",
+        "TRUNCATE items",
+        "INSERT INTO items VALUES (2, 'b', NULL, 5)",
+    )
+    batches = mysql_db.changes(joined, "items")
+    assert [op for op, _, _ in short(batches)] == ["c", "t", "c"]
+    assert not [hold for batch in batches for hold in batch.holds]
+    schemas = [seen.schema for batch in batches for seen in batch.schemas]
+    assert [len(schema.columns) for schema in schemas] == [3, 4]
+
+    def reasons(*statements: str) -> str:
+        start = capture.new_epoch(mysql_db.settings("items"))
+        mysql_db.sql(*statements)
+        found = mysql_db.changes(start, "items")
+        assert not told(found)
+        return " ".join(hold.reason for batch in found for hold in batch.holds)
+
+    assert "statement" in reasons(
+        "SET SESSION binlog_format = STATEMENT", "UPDATE items SET more = 1"
+    )
+    assert "XA" in reasons(
+        "XA START 'x'", "UPDATE items SET more = 2", "XA END 'x'", "XA PREPARE 'x'", "XA COMMIT 'x'"
+    )
+    assert "renamed" in reasons("RENAME TABLE items TO gone, other TO items")
+    assert "dropped" in reasons("DROP TABLE items")
+
+
+@pytest.fixture(scope="module")
+def own_server() -> Iterator[MariadbServer]:
+    """For what concerns the whole log."""
+    with running(config={"max-binlog-size": "4096"}) as server:
+        yield server
+
+
+def test_a_purged_a_reset_and_another_log_are_told_apart(own_server: MariadbServer) -> None:
+    own_server.execute("CREATE DATABASE shop")
+    db = MysqlDatabase(own_server, "shop")
+    db.sql(ITEMS)
+    start = capture.new_epoch(db.settings("items"))
+    db.sql("INSERT INTO items VALUES (1, 'a', NULL)")
+    late = db.changes(start, "items")[-1].through
+    assert late is not None
+    own_server.restart()
+    db.sql("INSERT INTO items VALUES (2, 'b', NULL)")
+    assert len(told(db.changes(late, "items"))) == 1  # a restart is no reason
+
+    db.sql("FLUSH BINARY LOGS", "FLUSH BINARY LOGS")
+    name = own_server.execute("SHOW MASTER STATUS")[0][0]
+    db.sql(f"PURGE BINARY LOGS TO '{name}'")
+    assert _refusal(db, start) == "capture.log_purged"
+
+    db.sql("RESET MASTER")
+    assert _refusal(db, late.__class__(late.epoch, "0000000900000004.0000000000")) == (
+        "capture.log_reset"
+    )
+    assert _refusal(db, start) == "capture.log_reset"  # the same file number, born later
+    other = Position(start.epoch.replace("-0-11_", "-0-12_"), start.place)
+    assert _refusal(db, other) == "source.other_system"
+
+
+def _refusal(db: MysqlDatabase, after: Position) -> str:
+    with pytest.raises(FatalError) as refused:
+        db.changes(after, "items")
+    assert "recover" in refused.value.hint
+    return refused.value.code
+
+
+def test_a_server_that_restarts_breaks_the_stream_retriably(own_server: MariadbServer) -> None:
+    from tidegate.errors import RetriableError
+
+    own_server.execute("CREATE DATABASE IF NOT EXISTS shop2")
+    db = MysqlDatabase(own_server, "shop2")
+    db.sql(ITEMS)
+    start = capture.new_epoch(db.settings("items"))
+    with capture.open_changes(db.settings("items"), start, None) as stream:
+        batches = iter(stream)
+        next(batches)
+        own_server.restart()
+        with pytest.raises(RetriableError):
+            list(itertools.islice(batches, 5))

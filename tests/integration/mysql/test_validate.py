@@ -1,0 +1,105 @@
+"""``validate`` on a real MariaDB: every problem at once, each with its fix. No JVM."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.mysql import MysqlDatabase
+from tidegate.config.platform import PlatformConfig
+from tidegate.connectors.mysql.connector import MysqlConnector
+from tidegate.connectors.protocol import Problem, Source
+from tidegate.connectors.registry import open_source
+from tidegate.errors import ConfigError
+from tidegate.names import TableId
+from tidegate.testing.server_user import free_port
+
+pytestmark = pytest.mark.mysql
+
+
+def problems(db: MysqlDatabase, *tables: str, **options: object) -> dict[str, Problem]:
+    pipeline = db.pipeline(*tables, **options)
+    report = MysqlConnector(pipeline, PlatformConfig()).validate()
+    return {problem.code.removeprefix("mysql."): problem for problem in report.problems}
+
+
+def test_a_sound_source_has_no_problem(mysql_db: MysqlDatabase) -> None:
+    mysql_db.sql("CREATE TABLE items (id int PRIMARY KEY, note text)")
+    assert problems(mysql_db, "items") == {}
+    source: Source = open_source(mysql_db.pipeline("items"), PlatformConfig())
+    assert source.open().system.startswith("MariaDB 10.11")
+    assert source.facts(TableId(mysql_db.name, "items"), None).relation is not None
+    assert source.facts(TableId(mysql_db.name, "none"), None).relation is None
+
+
+def test_tables_are_checked_one_by_one(mysql_db: MysqlDatabase) -> None:
+    mysql_db.sql(
+        "CREATE TABLE keyless (id int)",
+        "CREATE TABLE aisle (id int PRIMARY KEY) ENGINE = MyISAM",
+        "CREATE TABLE named (id uuid PRIMARY KEY, text varchar(9) CHARACTER SET sjis)",
+        "CREATE VIEW seen AS SELECT 1 AS id",
+    )
+    found = problems(mysql_db, "keyless", "aisle", "named", "seen", "missing")
+    assert found.keys() == {
+        "no_key", "engine", "type", "charset", "table_kind", "table_missing"
+    }  # fmt: skip
+    assert "ENGINE = InnoDB" in str(found["engine"].fix_sql)
+    assert "ADD PRIMARY KEY" in str(found["no_key"].fix_sql)
+    lake = [{"sink_id": "l", "sink_type": "iceberg", "iceberg": {"write_mode": "append"}}]
+    mysql_db.sql("CREATE TABLE fine (id int PRIMARY KEY)")
+    assert problems(mysql_db, "fine", sinks=lake).keys() == {"write_mode"}
+    with pytest.raises(ConfigError, match="not supported"):
+        open_source(mysql_db.pipeline("named"), PlatformConfig()).discover(
+            TableId(mysql_db.name, "named")
+        )
+
+
+@pytest.fixture
+def server_settings(mysql_db: MysqlDatabase) -> Iterator[None]:
+    yield
+    mysql_db.sql(
+        "SET GLOBAL binlog_format = 'ROW'",
+        "SET GLOBAL binlog_row_image = 'FULL'",
+        "SET GLOBAL binlog_row_metadata = 'FULL'",
+        "SET GLOBAL log_bin_compress = 0",
+        "SET GLOBAL expire_logs_days = 0",
+    )
+
+
+@pytest.mark.usefixtures("server_settings")
+def test_the_servers_log_is_checked(mysql_db: MysqlDatabase) -> None:
+    mysql_db.sql(
+        "CREATE TABLE items (id int PRIMARY KEY)",
+        "SET GLOBAL binlog_format = 'MIXED'",
+        "SET GLOBAL binlog_row_image = 'MINIMAL'",
+        "SET GLOBAL binlog_row_metadata = 'MINIMAL'",
+        "SET GLOBAL log_bin_compress = 1",
+        "SET GLOBAL binlog_expire_logs_seconds = 600",
+    )
+    found = problems(mysql_db, "items")
+    assert found.keys() == {
+        "binlog_format",
+        "binlog_row_image",
+        "binlog_row_metadata",
+        "log_bin_compress",
+        "expiry",
+    }
+    assert "SET GLOBAL binlog_row_metadata = 'FULL'" in str(found["binlog_row_metadata"].fix_sql)
+
+
+def test_missing_privileges_and_wrong_logins_are_named(mysql_db: MysqlDatabase) -> None:
+    user = f"weak_{mysql_db.name}"
+    mysql_db.sql(
+        "CREATE TABLE items (id int PRIMARY KEY)",
+        f"CREATE USER {user} IDENTIFIED BY 'weak-secret'",
+        f"GRANT SELECT ON {mysql_db.name}.items TO {user}",
+    )
+    weak = {"username": user, "password": "weak-secret"}
+    found = problems(mysql_db, "items", **weak)
+    assert found.keys() == {"slave", "monitor"}
+    assert str(found["slave"].fix_sql).startswith("GRANT REPLICATION SLAVE ON *.* TO")
+    wrong = problems(mysql_db, "items", username=user, password="wrong-secret")
+    assert wrong.keys() == {"login"}
+    assert "wrong-secret" not in wrong["login"].message
+    assert problems(mysql_db, "items", port=free_port()).keys() == {"unreachable"}
