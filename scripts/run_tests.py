@@ -35,11 +35,9 @@ SUITES: dict[str, tuple[str, ...]] = {
     "faults": ("tests/faults",),
 }
 
-LANES: tuple[tuple[str, ...], ...] = (
-    ("unit", "integration", "system", "faults"),
-    ("conformance", "spark", "dags", "page"),
-)
-"""Suites that run one after the other; the lanes are about equally long."""
+LANES = 2
+LONGEST_FIRST = ("integration", "conformance", "spark", "unit", "dags", "faults", "page", "system")
+"""A lane that is free takes the next: the short ones at the end even the lanes out."""
 
 LONG_JVM = frozenset({"conformance"})
 """Suites whose one JVM lives for many minutes: the optimising compiler pays there, while
@@ -60,14 +58,14 @@ def main(arguments: list[str]) -> int:
     if not any(name in arguments for name in SUITES):
         extra += ["-m", "not long"]
     RESULTS.mkdir(parents=True, exist_ok=True)
-    lanes = [[name for name in lane if name in wanted] for lane in LANES]
-    lanes = [lane for lane in lanes if lane]
+    alone = len(wanted) == 1
     began = time.monotonic()
-    with ThreadPoolExecutor(len(lanes)) as threads:
+    with ThreadPoolExecutor(LANES) as threads:
         runs = threads.map(
-            lambda lane: [run(name, extra, alone=len(lanes) == 1) for name in lane], lanes
+            lambda name: run(name, extra, alone=alone),
+            sorted(wanted, key=LONGEST_FIRST.index),
         )
-        outcomes = {outcome.suite: outcome for lane in runs for outcome in lane}
+        outcomes = {outcome.suite: outcome for outcome in runs}
     report([outcomes[name] for name in wanted], time.monotonic() - began)
     return max((outcome.code for outcome in outcomes.values()), default=0)
 
