@@ -12,7 +12,7 @@ readonly LOCK=requirements-dev.lock
 readonly STEPS=5
 readonly JAVA_PACKAGE=openjdk-17-jre-headless
 readonly BROWSER_PACKAGE=chromium
-readonly MARIADB_PACKAGE=mariadb-server-core  # the programs alone: no service is started
+readonly MARIADB_PACKAGES="mariadb-server-core mariadb-client-core"  # programs alone: no service is started
 
 step() { printf '\033[1m[%s/%s]\033[0m %s\n' "$1" "$STEPS" "$2"; }
 note() { printf '      %s\n' "$*"; }
@@ -187,13 +187,17 @@ ensure_java() {
 
 # --- MariaDB, for the tests of that source -----------------------------------------------------
 
+wants_mariadb() { case $(target) in test | test-integration | test-mysql | bench) true ;; *) false ;; esac }
+
 ensure_mariadb() {
-    if PATH=$PATH:/usr/sbin command -v mariadbd >/dev/null 2>&1; then return; fi
+    local found
+    found=$(PATH=$PATH:/usr/sbin command -v mariadbd || true)
+    if [ -n "$found" ]; then note "$found" && return; fi
     if can_apt; then
-        note "installing $MARIADB_PACKAGE"
-        apt_install $MARIADB_PACKAGE && return
+        note "installing $MARIADB_PACKAGES"
+        apt_install $MARIADB_PACKAGES && return
     fi
-    note "no MariaDB server here: tests/integration/mysql will fail (apt-get install $MARIADB_PACKAGE)"
+    note "no MariaDB server here: tests/integration/mysql will fail (apt-get install $MARIADB_PACKAGES)"
 }
 
 # --- jars -------------------------------------------------------------------------------------
@@ -251,11 +255,11 @@ main() {
     install_packages
     step 3 "Java"
     ensure_java
-    ensure_mariadb
     step 4 "jars"
     fetch_jars
-    step 5 "browser"
-    if wants_browser; then ensure_browser; else note "only tests need one"; fi
+    step 5 "what only tests need"
+    if wants_mariadb; then ensure_mariadb; fi
+    if wants_browser; then ensure_browser; fi
     note "set-up done in $((SECONDS - started)) s"
 }
 
