@@ -11,9 +11,9 @@ import pytest
 
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
+from tidegate.connectors.changes import ChangeBatch
 from tidegate.connectors.mysql import capture
 from tidegate.connectors.mysql.settings import MysqlSettings
-from tidegate.connectors.protocol import ChangeBatch
 from tidegate.envelope.position import Position
 from tidegate.testing.mariadb_server import PASSWORD, USER, MariadbServer, running
 

@@ -11,7 +11,7 @@ from tidegate.schema.keyspace import Arcs, Ranges
 from tidegate.schema.table import Column, TableSchema
 
 if TYPE_CHECKING:
-    from tidegate.connectors.protocol import Chunk
+    from tidegate.connectors.cut import Chunk
 
 
 class Checksum(NamedTuple):

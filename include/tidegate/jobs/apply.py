@@ -42,7 +42,8 @@ from tidegate.observability.progress import Progress, silent
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tidegate.spark.apply import ApplyContext, Outcome
+    from tidegate.spark.apply import ApplyContext
+    from tidegate.spark.outcome import Outcome
 
 __all__ = ["ApplyResult", "Status", "TableResult", "apply_table", "run_apply"]
 

@@ -16,7 +16,7 @@ from pyiceberg.catalog import Catalog
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.config.secrets import Secrets
-from tidegate.connectors.protocol import TableHold
+from tidegate.connectors.changes import TableHold
 from tidegate.connectors.registry import open_source
 from tidegate.errors import TidegateError
 from tidegate.jobs import door

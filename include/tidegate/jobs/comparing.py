@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from tidegate.config.pipeline import LakeTarget, PipelineConfig
 from tidegate.config.platform import PlatformConfig
-from tidegate.connectors.protocol import Cut
+from tidegate.connectors.cut import Cut
 from tidegate.connectors.registry import open_source
 from tidegate.envelope.position import Position
 from tidegate.errors import TidegateError

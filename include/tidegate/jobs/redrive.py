@@ -38,7 +38,7 @@ from tidegate.observability.progress import Progress, silent
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tidegate.spark.apply import Outcome
+    from tidegate.spark.outcome import Outcome
 
 PURPOSE: Final = "redrive"
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from tidegate.config.pipeline import LakeTarget, PipelineConfig
 from tidegate.config.platform import PlatformConfig
-from tidegate.connectors.protocol import Cut
+from tidegate.connectors.cut import Cut
 from tidegate.envelope.position import Position
 from tidegate.errors import ConfigError
 from tidegate.jobs.audited import audited

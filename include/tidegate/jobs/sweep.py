@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING
 from tidegate import faults
 from tidegate.config.pipeline import LakeTarget, PipelineConfig
 from tidegate.config.platform import PlatformConfig
-from tidegate.connectors.protocol import Cut, Source
+from tidegate.connectors.cut import Cut
+from tidegate.connectors.protocol import Source
 from tidegate.connectors.registry import open_source
 from tidegate.envelope.position import Position
 from tidegate.errors import Decision, HeldError, TidegateError

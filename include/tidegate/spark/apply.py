@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Final
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
-from pyiceberg.table.snapshots import Operation
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -30,7 +28,6 @@ from tidegate.lake import commits
 from tidegate.lake.dead_letter_fold import Letter
 from tidegate.lake.dead_letters import DeadLetters
 from tidegate.lake.key_ceiling import key_ceiling
-from tidegate.lake.positions import ancestors, summary
 from tidegate.lake.schema_history import SchemaHistory
 from tidegate.lake.tables import qualified
 from tidegate.names import (
@@ -48,13 +45,13 @@ from tidegate.spark.fence import Fence, drop_leftovers, reload
 from tidegate.spark.fill import fill, rows_of_two_ages
 from tidegate.spark.fitness import Unfit
 from tidegate.spark.modes import Batch, partial_stamp, write
+from tidegate.spark.outcome import Outcome, counts
 from tidegate.spark.parking import Parking, superseded_by_truncate
 from tidegate.spark.stamp import verify_stamp
 from tidegate.spark.survey import LogPin, LogRange, Survey, read_log
 from tidegate.spark.typed import LakeShape
 
 STEP: Final = "apply"
-_MERGED: Final = "spark.merge-into.num-target-rows-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,21 +67,6 @@ class ApplyContext:
     token: str
     check: Callable[[], None]
     """Raises if the lease on the tables is lost."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What one application changed."""
-
-    snapshot_id: int
-    inserted: int
-    updated: int
-    deleted: int
-    truncated: bool
-    seconds: float
-    adjusted: dict[str, int] = field(default_factory=dict)
-    parked: int = 0
-    """Changes that became dead letters, those that wait behind others included (I7)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,16 +331,16 @@ class _Work:
         """What stands on the branch now."""
         table = self._reload()
         verify_stamp(table, branch, stamp)
-        counts = _counts(table, branch, start)
+        rows = counts(table, branch, start)
         snapshot = table.metadata.snapshot_by_name(branch)
         if snapshot is None:
             raise FatalError("lake.snapshot_missing", "no snapshot", hint="sweep the table again")
         faults.point("apply.after_commit")
         return Outcome(
             snapshot_id=snapshot.snapshot_id,
-            inserted=counts["inserted"],
-            updated=counts["updated"],
-            deleted=counts["deleted"],
+            inserted=rows["inserted"],
+            updated=rows["updated"],
+            deleted=rows["deleted"],
             truncated=bool(self.found.truncates),
             seconds=time.monotonic() - self.began,
             adjusted=adjusted,
@@ -390,17 +372,3 @@ def _narrow(session: SparkSession, pin: LogPin, target: LakeTarget, span: LogRan
         & (F.col("position") <= span.until.place)
         & (F.col("op") != "m")
     )
-
-
-def _counts(table: Table, ref: str, start: int | None) -> Counter[str]:
-    """Rows inserted, updated and deleted by the statements after ``start``."""
-    total: Counter[str] = Counter()
-    for snapshot in ancestors(table.metadata, ref):
-        if snapshot.snapshot_id == start:
-            break
-        facts = summary(snapshot)
-        merged = {key: int(value) for key, value in facts.items() if key.startswith(_MERGED)}
-        total.update({key.removeprefix(_MERGED): count for key, count in merged.items()})
-        if not merged and snapshot.summary and snapshot.summary.operation is Operation.APPEND:
-            total["inserted"] += int(facts.get("added-records", 0))
-    return total

@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from tidegate.config.sinks import Expectation
-from tidegate.connectors.protocol import KeyFacts
+from tidegate.connectors.cut import KeyFacts
 from tidegate.errors import DataError
 from tidegate.names import quote_spark
 from tidegate.spark.expectations import Verdict, run_suite

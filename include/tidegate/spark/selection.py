@@ -14,7 +14,7 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from tidegate.connectors.protocol import Cut
+from tidegate.connectors.cut import Cut
 from tidegate.errors import ConfigError
 from tidegate.schema.keyspace import BUCKETS, Striping, bucket_arcs, place_arcs
 from tidegate.schema.table import Column, TableSchema

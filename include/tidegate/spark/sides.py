@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidegate.config.pipeline import LakeTarget
 from tidegate.config.platform import SweepConfig
-from tidegate.connectors.protocol import Chunk, Cut, Survey
+from tidegate.connectors.cut import Chunk, Cut, Survey
 from tidegate.schema.table import TableSchema
 from tidegate.spark.audit import column as named
 from tidegate.spark.publish import spark_name

@@ -20,7 +20,7 @@ from tidegate import faults
 from tidegate.config.pipeline import LakeTarget, PipelineConfig
 from tidegate.config.platform import DlqConfig, SweepConfig
 from tidegate.config.sinks import WriteMode
-from tidegate.connectors.protocol import Cut, Survey
+from tidegate.connectors.cut import Cut, Survey
 from tidegate.envelope.position import Position
 from tidegate.errors import ConfigError, FatalError, HeldError
 from tidegate.lake import commits, positions

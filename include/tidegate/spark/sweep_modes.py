@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 
 from tidegate.config.pipeline import LakeTarget
 from tidegate.config.sinks import WriteMode
-from tidegate.connectors.protocol import Chunk
+from tidegate.connectors.cut import Chunk
 from tidegate.envelope.change import Op
 from tidegate.envelope.position import Position
 from tidegate.names import quote_spark

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from tidegate.config.platform import SweepConfig
-from tidegate.connectors.protocol import Chunk, Cut, Survey
+from tidegate.connectors.cut import Chunk, Cut, Survey
 from tidegate.errors import DataError
 from tidegate.schema.table import Column, TableSchema
 from tidegate.schema.types import Kind
@@ -194,7 +194,7 @@ class Reading:
 
 
 def _native(column: Column) -> SparkColumn:
-    """The value of a native or plain column (``connectors.protocol.Survey``)."""
+    """The value of a native or plain column (``connectors.cut.Survey``)."""
     value = named(column.name)
     if column.type.kind is Kind.DATE:
         return F.date_from_unix_date(value)

@@ -15,7 +15,7 @@ from typing import Final
 
 from pyiceberg.table import Table
 
-from tidegate.connectors.protocol import Chunk
+from tidegate.connectors.cut import Chunk
 from tidegate.envelope.position import Position
 from tidegate.lake import positions
 from tidegate.names import (

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 
 from tidegate import faults
 from tidegate.config.pipeline import LakeTarget
-from tidegate.connectors.protocol import Chunk
+from tidegate.connectors.cut import Chunk
 from tidegate.observability import log
 from tidegate.observability.progress import Progress
 from tidegate.spark import publish

@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tidegate.config.platform import CaptureConfig, RetryConfig
-from tidegate.connectors.protocol import ChangeBatch, ChangeStream, Source, TableHold
+from tidegate.connectors.changes import ChangeBatch, ChangeStream, TableHold
+from tidegate.connectors.protocol import Source
 from tidegate.envelope.position import Position
 from tidegate.errors import Decision, HeldError, TidegateError, decide
 from tidegate.faults import point

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.mysql import MysqlDatabase
+from tidegate.connectors.changes import ChangeBatch
 from tidegate.connectors.mysql import capture
-from tidegate.connectors.protocol import ChangeBatch
 from tidegate.envelope.position import Position
 from tidegate.errors import FatalError
 from tidegate.testing.mariadb_server import MariadbServer, running

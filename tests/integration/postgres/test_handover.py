@@ -12,8 +12,8 @@ import pytest
 from tests.support.postgres import SourceDatabase
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
+from tidegate.connectors.cut import Cut
 from tidegate.connectors.postgres.connector import PostgresConnector
-from tidegate.connectors.protocol import Cut
 from tidegate.envelope.position import Position
 from tidegate.jobs.capture import run_capture
 from tidegate.jobs.deploy import deploy

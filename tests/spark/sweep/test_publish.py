@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tidegate.config.platform import PlatformConfig
-from tidegate.connectors.protocol import KeyFacts
+from tidegate.connectors.cut import KeyFacts
 from tidegate.errors import HeldError
 from tidegate.lake.catalog import ensure_namespace, open_catalog
 from tidegate.spark import publish

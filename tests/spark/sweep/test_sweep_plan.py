@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tidegate.config.pipeline import PipelineConfig
-from tidegate.connectors.protocol import Chunk
+from tidegate.connectors.cut import Chunk
 from tidegate.errors import ConfigError
 from tidegate.names import TableId
 from tidegate.schema.table import Column, TableSchema

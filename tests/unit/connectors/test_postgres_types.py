@@ -11,12 +11,13 @@ from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.config.secrets import Secrets
 from tidegate.connectors import registry
+from tidegate.connectors.cut import Chunk
 from tidegate.connectors.postgres.chunks import Part, by_ctid, literal
 from tidegate.connectors.postgres.connection import jdbc
 from tidegate.connectors.postgres.failures import translate
 from tidegate.connectors.postgres.settings import PostgresSettings
 from tidegate.connectors.postgres.types import array_of, native, scalar, select_expression
-from tidegate.connectors.protocol import Chunk, Problem, Severity, ValidationReport
+from tidegate.connectors.protocol import Problem, Severity, ValidationReport
 from tidegate.errors import ConfigError, RetriableError
 from tidegate.schema.table import Column
 from tidegate.schema.types import STRING, TextRule

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Final, Literal
 
+from tidegate.connectors.changes import ChangeBatch
 from tidegate.connectors.mysql.charsets import Charsets
 from tidegate.connectors.mysql.connection import Connection, connect, session, variable
 from tidegate.connectors.mysql.decoder import Decoder
@@ -32,7 +33,6 @@ from tidegate.connectors.mysql.position import (
 )
 from tidegate.connectors.mysql.settings import MysqlSettings
 from tidegate.connectors.mysql.wire import SILENCE_SECONDS, Wire, first_event_seconds
-from tidegate.connectors.protocol import ChangeBatch
 from tidegate.envelope import log_rows
 from tidegate.envelope.position import Position, boundary
 from tidegate.errors import RetriableError

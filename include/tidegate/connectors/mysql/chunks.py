@@ -10,9 +10,9 @@ import hashlib
 import itertools
 from typing import Final
 
+from tidegate.connectors.cut import Chunk
 from tidegate.connectors.mysql import types
 from tidegate.connectors.mysql.connection import Connection, query
-from tidegate.connectors.protocol import Chunk
 from tidegate.names import TableId, quote_sql
 from tidegate.schema.table import Column, TableSchema
 from tidegate.schema.types import Kind

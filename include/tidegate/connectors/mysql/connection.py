@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pymysql
 
+from tidegate.connectors.cut import JdbcRead
 from tidegate.connectors.mysql.failures import translated
 from tidegate.connectors.mysql.settings import PINNED, MysqlSettings
-from tidegate.connectors.protocol import JdbcRead
 
 if TYPE_CHECKING:  # generic in its stubs only
     Connection = pymysql.Connection[Any]

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
+from tidegate.connectors.changes import ChangeStream
+from tidegate.connectors.cut import Cut
 from tidegate.connectors.mysql import capture, discover, position, sweep, validate
 from tidegate.connectors.mysql.connection import is_mariadb, query, session, variable
 from tidegate.connectors.mysql.settings import MysqlSettings
 from tidegate.connectors.protocol import (
-    ChangeStream,
     ConnectorRole,
-    Cut,
     OpenInfo,
     Provisioned,
     RunPhase,

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
+from tidegate.connectors.changes import ChangeBatch, SchemaSeen, TableHold
 from tidegate.connectors.mysql import ddl, events
 from tidegate.connectors.mysql.charsets import Charsets
 from tidegate.connectors.mysql.events import HEADER, Transaction
@@ -19,7 +20,6 @@ from tidegate.connectors.mysql.row_groups import Groups, Table
 from tidegate.connectors.mysql.table_map import parse, table_name
 from tidegate.connectors.mysql.types import column
 from tidegate.connectors.mysql.wire import Parcel, check_crc
-from tidegate.connectors.protocol import ChangeBatch, SchemaSeen, TableHold
 from tidegate.envelope.position import Position, boundary, lsn_place
 from tidegate.errors import FatalError
 from tidegate.names import TableId

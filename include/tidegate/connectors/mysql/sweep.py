@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Final
 
+from tidegate.connectors.cut import Chunk, JdbcRead, KeyFacts, Settled, Survey
 from tidegate.connectors.mysql import chunks as chunking
 from tidegate.connectors.mysql import discover, types
 from tidegate.connectors.mysql.connection import Connection, connect, jdbc, query
@@ -20,7 +21,6 @@ from tidegate.connectors.mysql.failures import translated
 from tidegate.connectors.mysql.position import Epoch, check_history, files, server_identity
 from tidegate.connectors.mysql.settings import MysqlSettings
 from tidegate.connectors.mysql.snapshot import exact_snapshot
-from tidegate.connectors.protocol import Chunk, JdbcRead, KeyFacts, Settled, Survey
 from tidegate.connectors.selecting import Checksum
 from tidegate.envelope.position import Position
 from tidegate.errors import ConfigError, DataError

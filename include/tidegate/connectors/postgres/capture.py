@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from typing import Final, Literal
 
+from tidegate.connectors.changes import ChangeBatch
 from tidegate.connectors.postgres import ddl_messages
 from tidegate.connectors.postgres.connection import Connection, connect, connect_replication
 from tidegate.connectors.postgres.decoder import Decoder
@@ -23,7 +24,6 @@ from tidegate.connectors.postgres.settings import PostgresSettings
 from tidegate.connectors.postgres.slot_checks import check_slot
 from tidegate.connectors.postgres.table_facts import look
 from tidegate.connectors.postgres.wire import Wire
-from tidegate.connectors.protocol import ChangeBatch
 from tidegate.envelope import log_rows
 from tidegate.envelope.position import Position, boundary, parse_lsn
 from tidegate.errors import RetriableError

@@ -11,8 +11,8 @@ import itertools
 from dataclasses import dataclass
 from typing import Any, Final
 
+from tidegate.connectors.cut import Chunk
 from tidegate.connectors.postgres.connection import Connection
-from tidegate.connectors.protocol import Chunk
 from tidegate.names import TableId, quote_sql
 from tidegate.schema.table import Column, TableSchema
 

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import psycopg
 
+from tidegate.connectors.cut import JdbcRead
 from tidegate.connectors.postgres.failures import translated
 from tidegate.connectors.postgres.settings import PINNED, UNBOUNDED, PostgresSettings
-from tidegate.connectors.protocol import JdbcRead
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 

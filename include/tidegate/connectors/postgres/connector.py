@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
+from tidegate.connectors.changes import ChangeStream
+from tidegate.connectors.cut import Cut
 from tidegate.connectors.postgres import (
     capture,
     discover,
@@ -22,9 +24,7 @@ from tidegate.connectors.postgres.settings import PostgresSettings
 from tidegate.connectors.postgres.table_facts import table_facts
 from tidegate.connectors.protocol import (
     AvailableTable,
-    ChangeStream,
     ConnectorRole,
-    Cut,
     OpenInfo,
     Provisioned,
     RunPhase,

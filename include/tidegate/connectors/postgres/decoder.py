@@ -17,11 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.config.platform import MAX_VALUE_BYTES
+from tidegate.connectors.changes import SchemaSeen
 from tidegate.connectors.postgres import ddl_messages, pgoutput, tuples
 from tidegate.connectors.postgres.ddl_messages import Rewritten, Told
 from tidegate.connectors.postgres.pgoutput import RelationMessage
 from tidegate.connectors.postgres.tuples import Payload, Tuples
-from tidegate.connectors.protocol import SchemaSeen
 from tidegate.envelope import log_rows
 from tidegate.envelope.change import Op
 from tidegate.envelope.position import Position, lsn_place

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Final
 
+from tidegate.connectors.cut import Chunk, JdbcRead, KeyFacts, Settled, Survey
 from tidegate.connectors.postgres import checksum, discover, large_values, plain, selection, types
 from tidegate.connectors.postgres import chunks as chunking
 from tidegate.connectors.postgres.connection import (
@@ -34,7 +35,6 @@ from tidegate.connectors.postgres.replication import (
 )
 from tidegate.connectors.postgres.settings import PostgresSettings
 from tidegate.connectors.postgres.table_facts import look
-from tidegate.connectors.protocol import Chunk, JdbcRead, KeyFacts, Settled, Survey
 from tidegate.connectors.selecting import Checksum, lost_flag
 from tidegate.envelope.position import Position, boundary
 from tidegate.errors import ConfigError, HeldError, RetriableError

@@ -1,0 +1,173 @@
+"""A table as it is read: at a cut, in chunks, with what the source itself counted."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from tidegate.connectors.selecting import Selecting
+from tidegate.envelope.position import Position
+from tidegate.names import TableId
+from tidegate.schema.table import Column, TableSchema
+from tidegate.schema.table_facts import TableFacts
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A part of a table that one task reads. JSON in, JSON out: sweeps resume from it."""
+
+    id: str
+    predicate_sql: str  # true for exactly this chunk's rows
+    lower: tuple[str, ...] | None = None  # inclusive, key text; None = from the beginning
+    upper: tuple[str, ...] | None = None  # exclusive, key text; None = to the end
+    estimate: int = 0
+    relation: str | None = None  # quoted name of the partition to read, if not the table
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "predicate_sql": self.predicate_sql,
+            "lower": None if self.lower is None else list(self.lower),
+            "upper": None if self.upper is None else list(self.upper),
+            "estimate": self.estimate,
+            "relation": self.relation,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Chunk:
+        lower, upper = data["lower"], data["upper"]
+        return cls(
+            id=data["id"],
+            predicate_sql=data["predicate_sql"],
+            lower=None if lower is None else tuple(lower),
+            upper=None if upper is None else tuple(upper),
+            estimate=data["estimate"],
+            relation=data.get("relation"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class JdbcRead:
+    """How Spark reads at the cut. ``properties`` hold the password: never log them (I9)."""
+
+    url: str
+    driver: str
+    properties: Mapping[str, str] = field(repr=False)
+    session_init: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeyFacts:
+    """An integer key column in numbers; ``low`` and ``high`` are None for a table without rows."""
+
+    total: int
+    low: int | None = None
+    high: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What one pass over a table at the cut tells.
+
+    ``plain`` columns hold only values that survive a native read: dates arrive as days since 1970,
+    timestamps without zone as the instant of the same reading in UTC, others as they are.
+    """
+
+    rows: int
+    plain: frozenset[str] = frozenset()
+    keys: Mapping[str, KeyFacts] = field(default_factory=dict)
+    """Of the integer key columns: the audit compares them."""
+    too_large: Mapping[str, int] = field(default_factory=dict)
+    """Columns with values above ``capture.max_value_bytes``, and in how many rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What a table held at exactly ``position``."""
+
+    position: Position
+    survey: Survey
+
+
+class Cut(Selecting, Protocol):
+    """The tables as they were at one position, for as long as the context is open.
+
+    Exact where ``shared``: a transaction is visible at the cut if and only if its changes lie at
+    or before ``position`` in the log. A source whose connections cannot share a snapshot promises
+    less: what lies at or before ``position`` is visible to every read, later changes may be. Its
+    rows become exact by draining the log from ``position`` to that of :meth:`settle`.
+    """
+
+    @property
+    def shared(self) -> bool: ...
+
+    @property
+    def position(self) -> Position: ...
+
+    @property
+    def snapshot_name(self) -> str: ...
+
+    @property
+    def jdbc(self) -> JdbcRead: ...
+
+    def schema(self, table: TableId) -> TableSchema:
+        """The table's columns as the log sends them."""
+        ...
+
+    def facts(self, table: TableId) -> TableFacts | None:
+        """The catalog's traces at the cut; None where the log tells everything."""
+        ...
+
+    def count(self, table: TableId) -> int:
+        """Rows at the cut."""
+        ...
+
+    def chunks(
+        self,
+        table: TableId,
+        schema: TableSchema,
+        chunk_rows: int,
+        *,
+        by_key: bool | None = None,
+        after: tuple[str, ...] | None = None,
+    ) -> list[Chunk]:
+        """Disjoint chunks, in order, that cover the table (or its keys at or above ``after``).
+
+        ``by_key=True``: key ranges, valid at any other cut too (resumable). ``False``: physical
+        ranges, fastest, valid at this cut only. ``None``: by key where there is one.
+        """
+        ...
+
+    def survey(self, table: TableId, schema: TableSchema, predicate: str | None = None) -> Survey:
+        """Rows at the cut (those that ``predicate`` lets through), and which columns can be read
+        natively though their type cannot."""
+        ...
+
+    def settle(self, table: TableId, schema: TableSchema) -> Settled:
+        """After the last read: a position that no read was later than, and the table there."""
+        ...
+
+    def select_sql(
+        self,
+        table: TableId,
+        schema: TableSchema,
+        predicate: Chunk | str | None = None,
+        *,
+        plain_columns: frozenset[str] = frozenset(),
+        too_large: Collection[str] = (),
+    ) -> str:
+        """The query a task runs; column names and order are the schema's.
+
+        ``plain_columns`` of this cut's :class:`Survey` are read natively. Of the columns
+        ``too_large``, something small stands for values that are so: none that is a value.
+        """
+        ...
+
+    def native(self, column: Column) -> bool:
+        """True: JDBC delivers the final value. False: the log path's text, cast like the log."""
+        ...
+
+    def check(self) -> None:
+        """Raise if the cut no longer holds (connection lost, maximum age reached)."""
+        ...
