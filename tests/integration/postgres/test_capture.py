@@ -100,6 +100,29 @@ def test_toast_key_change_truncate_and_null_are_told_apart(
     assert {row["table"] for row in rows if row["op"] == "t"} == set(TABLES)
 
 
+def test_a_hundred_thousand_transactions_of_one_row_arrive_each_once_in_order(
+    source_db: SourceDatabase, platform: PlatformConfig
+) -> None:
+    count = 100_000
+    source_db.sql("CREATE TABLE notes (id int PRIMARY KEY, note text)")
+    pipeline = source_db.pipeline("public.notes")
+    deploy(pipeline, platform)
+    source_db.sql(
+        "SET synchronous_commit = off",
+        f"DO $$ BEGIN FOR i IN 1..{count} LOOP INSERT INTO notes VALUES (i, 'n'); COMMIT;"
+        " END LOOP; END $$",
+        "SET synchronous_commit = on",
+        "INSERT INTO notes VALUES (0, 'the last: flushes all before it')",
+    )
+    result = run_capture(pipeline, platform)
+    assert (result.rows, result.transactions) == (count + 1, count + 1)
+    log = ChangeLog(open_catalog(platform, pipeline), pipeline).table()
+    rows = log.scan(selected_fields=("position", "key", "event_id")).to_arrow()
+    in_order = rows.sort_by("position")["key"].to_pylist()
+    assert in_order == [*([str(i)] for i in range(1, count + 1)), ["0"]]
+    assert len(set(rows["event_id"].to_pylist())) == count + 1
+
+
 def test_rolled_back_work_never_arrives(
     any_source_db: SourceDatabase, taken: PipelineConfig, platform: PlatformConfig
 ) -> None:
