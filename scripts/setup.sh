@@ -190,9 +190,9 @@ ensure_java() {
 wants_mariadb() { case $(target) in test | test-integration | test-mysql | bench) true ;; *) false ;; esac }
 
 ensure_mariadb() {
-    local found
-    found=$(PATH=$PATH:/usr/sbin command -v mariadbd || true)
-    if [ -n "$found" ]; then note "$found" && return; fi
+    local server
+    server=$(PATH=$PATH:/usr/sbin command -v mariadbd || true)
+    if [ -n "$server" ] && command -v my_print_defaults >/dev/null; then note "$server" && return; fi
     if can_apt; then
         note "installing $MARIADB_PACKAGES"
         apt_install $MARIADB_PACKAGES && return

@@ -132,10 +132,12 @@ class MariadbServer:
             command += [f"--datadir={self.data_dir}"]
         done = subprocess.run(command, capture_output=True, text=True, check=False, **demoted())
         if done.returncode != 0:
+            said = (done.stdout + done.stderr).strip()[-400:]
             raise SetupError(
                 "mariadb.install",
-                f"no data directory in {self.data_dir}: {done.stderr.strip()[-400:]}",
-                hint="check the directory's permissions and free disk space",
+                f"no data directory in {self.data_dir}: {said}",
+                hint="check the directory's permissions and free disk space; MariaDB needs"
+                " mariadb-client-core beside mariadb-server-core",
             )
         self._sql.write_text(
             f"CREATE USER IF NOT EXISTS '{USER}'@'%' IDENTIFIED BY '{PASSWORD}';\n"
@@ -176,7 +178,8 @@ def _program(flavour: Flavour) -> str:
         raise SetupError(
             "mariadb.binaries",
             "no MariaDB server programs here",
-            hint="apt-get install -y mariadb-server (scripts/setup.sh does it as root)",
+            hint="apt-get install -y mariadb-server-core mariadb-client-core (scripts/setup.sh does"
+            " it as root)",
         )
     return found
 
