@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -273,3 +274,89 @@ def test_a_new_key_is_approved_and_the_sweep_writes_every_row_under_it(
     assert approve(made.pipeline, made.platform, "swapped", Answer(), actor="a person").sweep
     made.swept("public.swapped")
     same(made, "swapped", "id", "code")
+
+
+def test_tables_that_change_while_they_are_swept(
+    stack: Callable[..., Stack], fault: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = ("added", "renamed", "widened", "dropped", "retyped", "labelled", "attached", "fine")
+    made = stack(*(f"public.{name}" for name in tables), deployed=False)
+    db = made.db
+    db.sql("CREATE TYPE mood AS ENUM ('good', 'bad')")
+    for name in tables:
+        kind = "mood" if name == "labelled" else "int" if name == "widened" else "text"
+        value = "'bad'" if name == "labelled" else "g" if name == "widened" else "'row ' || g"
+        by = " PARTITION BY RANGE (id)" if name == "attached" else ""
+        db.sql(f"CREATE TABLE {name} (id int PRIMARY KEY, v {kind}, u int){by}")
+        if by:
+            db.sql(f"CREATE TABLE {name}_1 PARTITION OF {name} FOR VALUES FROM (0) TO (5000)")
+        db.sql(f"INSERT INTO {name} SELECT g, {value}, g FROM generate_series(1, 2500) g")
+    db.sql("CREATE TABLE attached_2 (id int PRIMARY KEY, v text, u int)")
+    db.sql("INSERT INTO attached_2 VALUES (6000, 'there', 1)")
+    made.deploy()
+    made.sweep()
+
+    # While the cut is held. What locks a table waits for the cut, and reads of the sweep wait
+    # behind it until their limit ends the sweep of that table: the application comes first (I11).
+    # What takes no such lock happens at once, after the cut.
+    waiting: list[threading.Thread] = []
+
+    def begin(step: str, *_: Any, **__: Any) -> None:
+        if waiting or step.startswith("gate"):
+            return
+        db.sql("ALTER TYPE mood RENAME VALUE 'bad' TO 'sad'")
+        db.sql("ALTER TABLE attached ATTACH PARTITION attached_2 FOR VALUES FROM (5000) TO (9000)")
+        for ddl in (
+            "ALTER TABLE added ADD w int DEFAULT 7",
+            "ALTER TABLE renamed RENAME v TO w",
+            "ALTER TABLE widened ALTER v TYPE bigint",
+            "ALTER TABLE dropped DROP COLUMN u",
+            "ALTER TABLE retyped ALTER u TYPE text",
+        ):
+            waiting.append(threading.Thread(target=db.sql, args=(ddl,)))
+        for thread in waiting:
+            thread.start()
+
+    made.sweep(progress=begin)
+    for thread in waiting:
+        thread.join(60)
+        assert not thread.is_alive()
+    unswept = [name for name in tables if made.state(f"public.{name}").state == "sweeping"]
+    assert "retyped" in unswept
+    again = made.sweep(*(f"public.{name}" for name in unswept))
+    assert [table.table for table in again.tables if table.error] == ["public.retyped"]
+    db.sql(
+        *(f"INSERT INTO {name} (id) VALUES (3000)" for name in tables),
+        "UPDATE added SET w = NULL WHERE id = 1",
+    )
+    result = states(flow(made))
+    held = {"retyped", "labelled", "attached"}
+    assert {name for name, status in result.items() if status == "held"} == held
+    same(made, "added", "id", "v", "u", "w")
+    same(made, "renamed", "id", "w", "u")
+    same(made, "widened", "id", "v", "u")
+    assert len(made.lake("public.dropped", "id", "u")) == 2501
+    approve(made.pipeline, made.platform, "retyped", Answer(), actor="a person")
+    assert not made.sweep(*(f"public.{name}" for name in held)).failed
+    for name in held:
+        same(made, name, "id", "v", "u")
+
+    # Between a sweep that died and the one that goes on from its branch.
+    for name in ("labelled", "attached", "added"):
+        fault("sweep.after_chunk")
+        with pytest.raises(faults.Fault):
+            made.sweep(f"public.{name}", run=f"dies_{name}")
+    monkeypatch.delenv("TIDEGATE_FAULT")
+    db.sql(
+        "ALTER TYPE mood RENAME VALUE 'sad' TO 'low'",
+        "ALTER TABLE added ADD x text DEFAULT 'new'",
+        "ALTER TABLE attached DETACH PARTITION attached_2",
+        "ALTER TABLE fine ADD x int DEFAULT 1",
+    )
+    assert not made.sweep(run="goes_on").failed
+    same(made, "added", "id", "v", "u", "w", "x")
+    same(made, "labelled", "id", "v", "u")
+    same(made, "attached", "id", "v", "u")
+    db.sql(*(f"UPDATE {name} SET id = 4000 WHERE id = 3000" for name in tables))
+    assert set(states(flow(made)).values()) == {"applied"}
+    same(made, "fine", "id", "v", "u", "x")
