@@ -68,14 +68,18 @@ def unsent(
     """
     known = in_force(entries, after)
     later = [
-        e
-        for e in entries
-        if e.at.epoch == after.epoch and e.at.place > after.place and e.since.place < until.place
+        e for e in entries if e.at.epoch == after.epoch and e.at > after and _begins_by(e, until)
     ]
     found: dict[str, None] = {}
     for old, new in pairwise([known, *later] if known else later):
         found |= dict.fromkeys(told(old.facts, new.facts, policy, settled))
     return list(found)
+
+
+def _begins_by(entry: FactsEntry, until: Position) -> bool:
+    """Whether it may have become true by ``until``; what a cut saw is true at its own place, which
+    is where the log is drained to."""
+    return entry.since < until or entry.at <= until
 
 
 def told(

@@ -136,6 +136,13 @@ def test_a_range_tells_what_lies_in_it() -> None:
     assert unsent(using, *span, HOLD) and not unsent(using, *span, HOLD, frozenset({"1E"}))
 
 
+def test_what_a_cut_sees_counts_for_the_log_that_is_drained_to_it() -> None:
+    renamed = replace(PARTED, labels={"1": "mood.good", "2": "mood.sad"})
+    looks = [at(10, PARTED), at(30, renamed)]
+    assert unsent(looks, boundary("e", 10), boundary("e", 30), HOLD)
+    assert not unsent(looks, boundary("e", 10), boundary("e", 20), HOLD)
+
+
 def test_facts_are_stored_and_read_again() -> None:
     facts = wider(missing={"2": "x"})
     assert TableFacts.from_dict(facts.to_dict()) == facts
