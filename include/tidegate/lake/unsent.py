@@ -13,6 +13,7 @@ from itertools import pairwise
 from tidegate.config.schema_changes import SchemaChanges
 from tidegate.envelope.position import Position
 from tidegate.lake.facts_ledger import FactsEntry, in_force
+from tidegate.schema.diff import keeps_values
 from tidegate.schema.table import Column
 from tidegate.schema.table_facts import TableFacts
 
@@ -45,7 +46,11 @@ def initial(entries: Sequence[FactsEntry], relation: int | None, column: Column)
 def rewritten(
     entries: Sequence[FactsEntry], relation: int | None, old: Column, new: Column
 ) -> bool:
-    """Whether the change of a column's declaration made the source write its rows anew."""
+    """Whether the change of a column's declaration made the source write its rows anew, and they
+    may be others now. (Where older values must stay as they are, an event trigger tells of
+    ``USING``; without one nothing does.)"""
+    if keeps_values(old, new):
+        return False
     for before, after in pairwise(_of(entries, relation)):
         number = _number(after, new)
         if number is None or before.types.get(number) != old.source_type:

@@ -7,9 +7,11 @@ are a *candidate*: perhaps one column, perhaps two; nobody guesses.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from tidegate.schema.table import Column, TableSchema
 from tidegate.schema.types import is_wider
@@ -160,6 +162,10 @@ def _column(old: Column, new: Column, replaced: bool) -> Iterator[Change]:
         yield Change(ChangeKind.RELAX if new.nullable else ChangeKind.TIGHTEN, new.name)
 
 
+_VARYING: Final = re.compile(r"character varying(\((?P<limit>\d+)\))?")
+_WIDER_ALIKE: Final = frozenset({("smallint", "integer")})
+
+
 def type_change(old: Column, new: Column) -> ChangeKind | None:
     """What became of a column's type."""
     if old.type == new.type:
@@ -167,6 +173,18 @@ def type_change(old: Column, new: Column) -> ChangeKind | None:
     if is_wider(old.type, new.type):
         return ChangeKind.WIDEN
     return ChangeKind.NARROW if is_wider(new.type, old.type) else ChangeKind.RETYPE
+
+
+def keeps_values(old: Column, new: Column) -> bool:
+    """Whether ``new`` is declared to hold whatever ``old`` held, printed alike: a longer text, a
+    wider integer. A source may write its rows anew for that, and they stay what they were."""
+    if (old.source_type, new.source_type) in _WIDER_ALIKE:
+        return True
+    before, after = _VARYING.fullmatch(old.source_type), _VARYING.fullmatch(new.source_type)
+    if before is None or (after is None and new.source_type != "text"):
+        return False
+    limit = after["limit"] if after is not None else None
+    return limit is None or (before["limit"] is not None and int(limit) >= int(before["limit"]))
 
 
 def described(column: Column) -> str:

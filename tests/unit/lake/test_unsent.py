@@ -85,6 +85,29 @@ def test_a_restated_type_is_a_rewrite_only_where_files_changed() -> None:
 
 
 @pytest.mark.parametrize(
+    ("was", "became", "may_differ"),
+    [
+        ("smallint", "integer", False),
+        ("character varying(10)", "character varying(50)", False),
+        ("character varying(10)", "text", False),
+        ("character varying(10)", "character varying", False),
+        ("character varying(50)", "character varying(10)", True),
+        ("character varying", "character varying(10)", True),
+        ("character(4)", "character varying(9)", True),
+        ("text", "character varying", True),
+    ],
+)
+def test_rows_written_anew_for_a_wider_declaration_stay_what_they_were(
+    was: str, became: str, may_differ: bool
+) -> None:
+    old, new = replace(W, source_type=was), replace(W, source_type=became)
+    before = replace(wider(), types={"1": "integer", "2": was})
+    after = replace(before, types={"1": "integer", "2": became})
+    moved = replace(after, leaves={"7": replace(LEAF, file="200")})
+    assert rewritten([at(1, before), at(2, moved)], 7, old, new) is may_differ
+
+
+@pytest.mark.parametrize(
     ("now", "words"),
     [
         (PARTED, []),
