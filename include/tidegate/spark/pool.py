@@ -8,15 +8,17 @@ session of its own (I1).
 from __future__ import annotations
 
 import queue
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from pyspark.sql import SparkSession
 
 from tidegate.spark.session import lake_conf
 
+CANCEL_SECONDS: Final = 0.5
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -25,6 +27,7 @@ class SessionPool:
     """``size`` sessions of one application; each is lent to one thread at a time."""
 
     def __init__(self, spark: SparkSession, size: int) -> None:
+        self._spark = spark
         self._size = max(1, size)
         self._free: queue.SimpleQueue[SparkSession] = queue.SimpleQueue()
         conf = lake_conf(spark)
@@ -45,15 +48,38 @@ class SessionPool:
     ) -> list[Result]:
         """``work`` for every item, ``size`` at a time, results in order of the items.
 
-        ``work`` keeps its own failures to itself; what it raises ends the whole map.
+        ``work`` keeps its own failures to itself; what it raises, and a signal, ends the whole map:
+        nothing more is begun, and what runs is cancelled.
         """
+        ending = threading.Event()
 
         def one(item: Item) -> Result:
-            with self.session() as session:
-                return work(session, item)
+            if ending.is_set():
+                return cast("Result", None)  # nobody will look at it: what ended us is raised
+            try:
+                with self.session() as session:
+                    return work(session, item)
+            except BaseException:
+                ending.set()  # before this thread takes another item
+                raise
 
         with ThreadPoolExecutor(self._size, thread_name_prefix="tidegate-table") as threads:
-            return list(threads.map(one, items))
+            tasks = [threads.submit(one, item) for item in items]
+            try:
+                ended = wait(tasks, return_when=FIRST_EXCEPTION).done
+                for task in ended:
+                    task.result()
+                return [task.result() for task in tasks]
+            except BaseException:
+                ending.set()
+                self._cancel(tasks)
+                raise
+
+    def _cancel(self, tasks: Sequence[Future[Any]]) -> None:
+        """Without it a signal would wait for the largest table. A thread that is between two jobs
+        starts another one: hence again and again."""
+        while wait(tasks, timeout=CANCEL_SECONDS).not_done:
+            self._spark.sparkContext.cancelAllJobs()
 
 
 def _sibling(spark: SparkSession, conf: dict[str, str]) -> SparkSession:
