@@ -13,30 +13,48 @@ from tests.dags.conftest import PROJECT, PipelineFile
 PIPELINES = 50
 DAGS = 7
 """Of each."""
-LIMIT_SECONDS = 2.0
+TASKS = 3
+"""Of a Dag, on average."""
+LIMIT_RATIO = 6.0
+"""CPU time against as many plain Dags and tasks in the same process; 3.9 was seen, which is 1.9 s
+for fifty pipelines."""
 HEAVY = ("pyspark", "pyiceberg", "pyarrow", "pandas", "psycopg", "psycopg2", "great_expectations")
 
 # Airflow itself takes seconds to import; the Dag processor has it loaded when it parses.
 PROBE = """
 import json, runpy, sys, time
 import airflow.dag_processing.dagbag, airflow.models, airflow.sdk
+from airflow.providers.standard.operators.empty import EmptyOperator
 before = set(sys.modules)
 began = time.process_time()
 made = runpy.run_path(sys.argv[1])
 seconds = time.process_time() - began
-dags = [name for name in made if "__" in name and not name.startswith("__")]
 new = {name.partition(".")[0] for name in set(sys.modules) - before}
-print(json.dumps({"seconds": seconds, "dags": len(dags), "new": sorted(new)}))
+began = time.process_time()
+for number in range(int(sys.argv[2])):
+    with airflow.sdk.DAG(f"plain_{number}", schedule=None, params={"a": airflow.sdk.Param(1)}):
+        for place in range(int(sys.argv[3])):
+            EmptyOperator(task_id=f"t{place}")
+plain = time.process_time() - began
+dags = [name for name in made if "__" in name and not name.startswith("__")]
+print(json.dumps({"ratio": seconds / plain, "dags": len(dags), "new": sorted(new)}))
 """
 
 
-def test_fifty_pipelines_parse_in_two_seconds_without_heavy_imports(
+def test_fifty_pipelines_cost_little_more_than_their_dags_and_import_nothing_heavy(
     pipelines: Path, pipeline_file: PipelineFile
 ) -> None:
     for number in range(PIPELINES):
         pipeline_file(f"shop_{number}")
     done = subprocess.run(
-        [sys.executable, "-c", PROBE, str(PROJECT / "dags" / "tidegate_pipelines.py")],
+        [
+            sys.executable,
+            "-c",
+            PROBE,
+            str(PROJECT / "dags" / "tidegate_pipelines.py"),
+            str(DAGS * PIPELINES),
+            str(TASKS),
+        ],
         check=True,
         capture_output=True,
         text=True,
@@ -50,8 +68,7 @@ def test_fifty_pipelines_parse_in_two_seconds_without_heavy_imports(
     seen = json.loads(done.stdout.splitlines()[-1])
     assert seen["dags"] == DAGS * PIPELINES
     assert not set(HEAVY) & set(seen["new"])
-    # CPU time, so that a busy machine does not fail it.
-    assert seen["seconds"] < LIMIT_SECONDS
+    assert seen["ratio"] < LIMIT_RATIO, seen["ratio"]
 
 
 def test_the_factory_opens_no_connection(pipelines: Path, pipeline_file: PipelineFile) -> None:
