@@ -20,6 +20,7 @@ from pyiceberg.types import (
 
 from tidegate.envelope.position import Position
 from tidegate.lake.ledger import CONTROL_PROPERTIES
+from tidegate.lake.tables import COMPACTION_RETRIES
 
 TABLE_NAME: Final = "change_log"
 BUCKETS: Final = 8
@@ -62,6 +63,9 @@ LOG_ORDER: Final = SortOrder(
 _BOUNDED: Final = ("epoch", "position", "table", "commit_ts", "captured_at")
 LOG_PROPERTIES: Final[dict[str, str]] = {
     **CONTROL_PROPERTIES,
+    # Capture may land between them too. Our own appends never try again, whatever this says
+    # (lake/commits.py, I4).
+    **COMPACTION_RETRIES,
     "write.parquet.compression-codec": "zstd",
     # Bounds serve pruning and retention; bounds of row values would put data into metadata (I9).
     "write.metadata.metrics.default": "none",

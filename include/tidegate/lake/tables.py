@@ -28,6 +28,14 @@ MODE_PROPERTY: Final = f"{PROPERTY_PREFIX}write_mode"
 KEY_METRICS: Final = "truncate(36)"
 """Merges prune by key bounds, so keys have them however wide the table is."""
 
+COMPACTION_RETRIES: Final = {
+    "commit.retry.num-retries": "50",
+    "commit.retry.min-wait-ms": "50",
+    "commit.retry.max-wait-ms": "2000",
+}
+"""Groups of a compaction commit side by side, and each landing makes the others try again:
+Iceberg's four tries are too few."""
+
 
 def partitioning(schema: TableSchema, target: LakeTarget) -> tuple[Term, ...]:
     """The partition terms, checked."""
@@ -86,11 +94,7 @@ def table_properties(
         "write.delete.mode": "merge-on-read",
         "write.update.mode": "merge-on-read",
         "write.merge.mode": "merge-on-read",
-        # Groups of a compaction commit side by side, and each landing makes the others try again:
-        # Iceberg's four tries are too few. What must not land late is fenced by its branch (I4).
-        "commit.retry.num-retries": "50",
-        "commit.retry.min-wait-ms": "50",
-        "commit.retry.max-wait-ms": "2000",
+        **COMPACTION_RETRIES,  # what must not land late is fenced by its branch (I4)
         # Keys, times and texts fill a dictionary of 2 MB (the default) in vain before Parquet gives
         # up on them: a tenth of a sweep (*measured*). What has few values needs no more than this.
         "write.parquet.dict-size-bytes": "131072",

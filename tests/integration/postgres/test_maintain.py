@@ -122,6 +122,23 @@ def test_a_compaction_of_many_commits_does_not_trip_over_itself(
     assert made.lake(TABLE, "id", "v") == source_rows(made)
 
 
+def test_neither_does_the_change_logs_nor_over_a_capture(stack: Callable[..., Stack]) -> None:
+    names = [f"t{number}" for number in range(12)]  # of several buckets
+    made = stack(*(f"public.{name}" for name in names), deployed=False)
+    for name in names:
+        made.db.sql(f"CREATE TABLE {name} (id int PRIMARY KEY)")
+    made.deploy()
+    for row in range(4):
+        made.db.sql(*(f"INSERT INTO {name} VALUES ({row})" for name in names))
+        run_capture(made.pipeline, made.platform)
+    log = ChangeLog(open_catalog(made.platform, made.pipeline), made.pipeline)
+    through = log.head().captured_through
+    done = spark_upkeep.compact(made.spark, log.identifier, rows_per_batch=1000)
+    assert done.rewritten_files > 2 * done.added_files > 4
+    assert log.head().captured_through == through
+    assert len(log.table().scan().to_arrow()) == 4 * len(names)
+
+
 def test_only_what_is_due_is_done_and_the_reasons_are_said(items: Callable[..., Stack]) -> None:
     made = items(LAZY, applies=1)
     head = made.table(TABLE).current_snapshot()
