@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk import DAG, CronDataIntervalTimetable
+from airflow.sdk.definitions.context import _AIRFLOW_PARSING_CONTEXT_DAG_ID
 
 from tests.dags.conftest import PROJECT, Airflow, PipelineFile
 from tidegate.airflow.dags.changes import ACTIVE_RUNS
@@ -37,6 +38,15 @@ def dags(pipelines: Path, pipeline_file: PipelineFile, platform_file: Path) -> d
 
 def test_a_pipeline_file_gives_its_dags(dags: dict[str, DAG]) -> None:
     assert sorted(dags) == [f"shop__{kind}" for kind in KINDS]
+
+
+def test_a_task_that_starts_builds_its_own_dag_and_no_other(
+    pipelines: Path, pipeline_file: PipelineFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipeline_file("shop")
+    pipeline_file("shop__sweep")
+    monkeypatch.setenv(_AIRFLOW_PARSING_CONTEXT_DAG_ID, "shop__sweep__sweep")
+    assert sorted(build_dags(pipelines)) == ["shop__sweep__sweep"]
 
 
 def test_dags_carry_owner_tags_and_documentation(dags: dict[str, DAG]) -> None:
