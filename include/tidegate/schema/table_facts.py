@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 
@@ -33,6 +33,9 @@ class TableFacts:
     leaves: Mapping[str, Leaf] = field(default_factory=dict)  # by the source's number
     rewrite: str | None = None
     """Place of the last ALTER that may have given old rows other values; the log tells it."""
+    astray: str | None = None
+    """Place of the last rows that were written under another name of the table; the log tells it,
+    and does not take them."""
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -41,6 +44,10 @@ class TableFacts:
     def from_dict(cls, data: Mapping[str, Any]) -> TableFacts:
         leaves = {number: Leaf(**leaf) for number, leaf in data["leaves"].items()}
         return cls(**{**data, "defaults": tuple(data["defaults"]), "leaves": leaves})
+
+    def following(self, last: TableFacts) -> TableFacts:
+        """A look at the catalog, with what only the log told before it."""
+        return replace(self, rewrite=last.rewrite, astray=last.astray)
 
     def number_of(self, column: str) -> str | None:
         return next((number for number, name in self.columns.items() if name == column), None)
