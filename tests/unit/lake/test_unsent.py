@@ -111,7 +111,9 @@ def test_rows_written_anew_for_a_wider_declaration_stay_what_they_were(
     ("now", "words"),
     [
         (PARTED, []),
-        (replace(PARTED, relation=None), []),
+        (replace(PARTED, relation=None), ["no table of this name any more"]),
+        (replace(PARTED, astray="0A"), ["another name"]),
+        (replace(PARTED, relation=9, astray="0A"), ["another name", "made anew"]),
         (replace(PARTED, relation=9), ["made anew"]),
         (replace(PARTED, rewrite="0A"), ["USING"]),
         (

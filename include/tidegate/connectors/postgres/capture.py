@@ -131,6 +131,7 @@ class PostgresStream:
             decoded.transactions,
             parcel.size,
             tuple((table, at) for table, at in decoded.rewritten if table in self._tables),
+            decoded.astray,
         )
 
     def _is_last(self, through: int | None) -> bool:
@@ -210,6 +211,7 @@ def _stream(
         max_value_bytes=settings.max_value_bytes,
         prefix=ddl_messages.prefix(settings) if messages else None,
         tell=relations.tell,
+        astray=relations.astray,
     )
     return PostgresStream(wire, decoder, sql, settings.table_ids, after, target)
 
