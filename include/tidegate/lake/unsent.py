@@ -75,9 +75,12 @@ def unsent(
     later = [
         e for e in entries if e.at.epoch == after.epoch and e.at > after and _begins_by(e, until)
     ]
+    looks = [known, *later] if known else later
     found: dict[str, None] = {}
-    for old, new in pairwise([known, *later] if known else later):
+    for old, new in pairwise(looks):
         found |= dict.fromkeys(told(old.facts, new.facts, policy, settled))
+    if not all(look.facts.sent for look in looks):
+        found["its changes are not sent (deploy has it published before the sweep)"] = None
     return list(found)
 
 

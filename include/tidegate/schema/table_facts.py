@@ -30,6 +30,7 @@ class TableFacts:
     defaults: tuple[str, ...] = ()  # numbers of columns with a default, identity or formula
     labels: Mapping[str, str] = field(default_factory=dict)  # enum labels by the source's number
     partitioned: bool = False
+    sent: bool = True  # False: the source keeps its rows out of the log
     leaves: Mapping[str, Leaf] = field(default_factory=dict)  # by the source's number
     rewrite: str | None = None
     """Place of the last ALTER that may have given old rows other values; the log tells it."""

@@ -17,7 +17,7 @@ from tidegate.connectors.postgres import ddl_messages
 from tidegate.connectors.postgres.connection import Connection, connect, connect_replication
 from tidegate.connectors.postgres.decoder import Decoder
 from tidegate.connectors.postgres.failures import translated
-from tidegate.connectors.postgres.publication import check_published
+from tidegate.connectors.postgres.publication import check_published, unpublished
 from tidegate.connectors.postgres.reader import STATUS_SECONDS, Parcel, Reader
 from tidegate.connectors.postgres.relations import Relations
 from tidegate.connectors.postgres.settings import PostgresSettings
@@ -48,6 +48,7 @@ class PostgresStream:
         decoder: Decoder,
         catalog: Connection,
         tables: tuple[TableId, ...],
+        publication: str,
         after: Position,
         target: int | None,
     ) -> None:
@@ -55,6 +56,7 @@ class PostgresStream:
         self._decoder = decoder
         self._catalog = catalog
         self._tables = tables
+        self._publication = publication
         self._epoch = after.epoch
         self._target = target
         self._parcel_bytes = 1
@@ -101,7 +103,8 @@ class PostgresStream:
                 )
 
     def look(self) -> Mapping[TableId, TableFacts]:
-        return look(self._catalog, self._tables)
+        unsent = unpublished(self._catalog, self._publication, self._tables)
+        return look(self._catalog, self._tables, unsent)
 
     def keep_alive(self) -> None:
         """The reader thread does that by itself."""
@@ -213,7 +216,9 @@ def _stream(
         tell=relations.tell,
         astray=relations.astray,
     )
-    return PostgresStream(wire, decoder, sql, settings.table_ids, after, target)
+    return PostgresStream(
+        wire, decoder, sql, settings.table_ids, settings.publication, after, target
+    )
 
 
 def _target(sql: Connection, until: Position | Literal["now"] | None) -> int | None:
