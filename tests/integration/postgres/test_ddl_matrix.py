@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.ddl_matrix import BYSTANDER, Case, Matrix, Seen, cases, differences
+from tests.support.ddl_matrix import BYSTANDER, MOMENTS, Case, Matrix, Seen, cases, differences
 from tests.support.postgres import fresh_database
 from tests.support.stack import SMALL_CHUNKS, Stack
 from tidegate.config.platform import PlatformConfig
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.postgres, pytest.mark.spark]
 
-CASES = list(cases(Path(__file__).with_name("ddl_matrix.yaml")))
+CASES = sorted(
+    cases(Path(__file__).with_name("ddl_matrix.yaml")), key=lambda case: MOMENTS.index(case.moment)
+)
 IMPATIENT = SMALL_CHUNKS.model_copy(update={"lock_timeout_seconds": 0.2})
 """A sweep's reads give way to waiting DDL at once."""
 
