@@ -23,6 +23,7 @@ from tidegate.control.schema_approval import Answer, approve
 from tidegate.errors import TidegateError
 from tidegate.jobs.apply import run_apply
 from tidegate.jobs.capture import run_capture
+from tidegate.lake.gate import TableGate
 from tidegate.names import CDC_PREFIX
 
 MOMENTS: Final = ("one_run", "between", "mid_batch", "during_sweep")
@@ -128,8 +129,7 @@ class Matrix:
     def run(self) -> dict[str, Seen]:
         self._begin()
         getattr(self, self.cases[0].moment)()
-        for case in self.cases:
-            gate = self.stack.state(f"public.{case.table}")
+        for case, gate in zip(self.cases, self._gates().values(), strict=True):
             self.seen[case.id].reason = None if gate.state == "open" else gate.reason or "?"
         self._answer()
         self._all("last")
@@ -183,8 +183,7 @@ class Matrix:
         for thread in threads:
             thread.join(DEADLINE)
             assert not thread.is_alive()
-        states = self.stack.gate.states(self._names())
-        again = [name for name, gate in states.items() if gate.state == "sweeping"]
+        again = [name for name, gate in self._gates().items() if gate.state == "sweeping"]
         there = self.db.rows("SELECT 'public.' || relname FROM pg_class WHERE relkind IN ('r','p')")
         self.stack.sweep(*(name for name in again if (name,) in there))
         self._all("after")
@@ -242,6 +241,10 @@ class Matrix:
             table = by_table[f"public.{case.table}"]
             if table.status.value == "failed" and table.error is not None:
                 self.seen[case.id].errors.append(f"{table.error.code}: {table.error.message}")
+
+    def _gates(self) -> dict[str, TableGate]:
+        states = self.stack.gate.states(self._names())
+        return {name: states[name] for name in self._names()}
 
     def _read(self, case: Case, seen: Seen) -> None:
         schema = self.stack.table(f"public.{case.table}").schema()
