@@ -132,7 +132,8 @@ class Matrix:
         for case, gate in zip(self.cases, self._gates().values(), strict=True):
             self.seen[case.id].reason = None if gate.state == "open" else gate.reason or "?"
         self._answer()
-        self._all("last")
+        for case in self.cases:
+            self._execute(case, case.told("last", self.publication) if case.answer else ())
         self._flow()
         for case in self.cases:
             self._read(case, self.seen[case.id])
