@@ -12,15 +12,25 @@ import pyarrow as pa
 
 from tidegate.connectors.mysql import events, values
 from tidegate.connectors.mysql.charsets import Charsets
+from tidegate.connectors.mysql.discover import Absent, absent
 from tidegate.connectors.mysql.events import HEADER, Transaction
 from tidegate.connectors.mysql.rows import Payload, Values, Walked, walk
 from tidegate.connectors.mysql.table_map import Slot
 from tidegate.envelope import gather, log_rows
 from tidegate.envelope.change import Op
 from tidegate.errors import FatalError
+from tidegate.names import TableId
 from tidegate.schema.table import TableSchema
 
 _TABLE_BYTES: Final = 8  # number 6, flags 2
+_UPDATES: Final = (*events.UPDATE, events.PARTIAL_JSON)
+NOT_SENT: Final = (
+    "has a row that was logged without a value that only the server can compute"
+    " (binlog_row_image is not FULL)"
+)
+NO_DOCUMENT: Final = (
+    "has a partial update of JSON without the document before it (binlog_row_image is not FULL)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +45,10 @@ class Table:
         names = [column.name for column in self.schema.columns]
         return [names.index(column.name) for column in self.schema.key_columns]
 
+    @property
+    def json_slots(self) -> list[int]:
+        return [at for at, slot in enumerate(self.slots) if slot.facts.base == "json"]
+
 
 @dataclass(slots=True)
 class _Group:
@@ -43,6 +57,7 @@ class _Group:
     table: Table
     op: Op
     images: tuple[tuple[int, ...], ...]  # slots that each image holds
+    partial: bool = False  # JSON columns may have diffs
     starts: list[int] = field(default_factory=list)  # of the rows
     ends: list[int] = field(default_factory=list)
     offsets: list[int] = field(default_factory=list)  # of the rows' bytes in their transaction
@@ -67,6 +82,8 @@ class Groups:
         self._charsets, self._max_value = charsets, max_value
         self._groups: dict[tuple[int, int, bytes], _Group] = {}
         self._made: dict[str, list[pa.RecordBatch]] = {}
+        self._absent: dict[TableId, Absent] = {}
+        self.holds: dict[TableId, str] = {}
 
     def add(
         self,
@@ -79,15 +96,16 @@ class Groups:
     ) -> None:
         """A row event; ``offset`` is the event's own in its transaction."""
         data, at = self._data, start + HEADER + _TABLE_BYTES
-        if kind in events.ROWS_V2:
+        if kind in (*events.ROWS_V2, events.PARTIAL_JSON):
             at += int.from_bytes(data[at : at + 2], "little")
         count, bitmap = len(table.slots), (len(table.slots) + 7) // 8
         first = at + (1 if count < 251 else 3)
-        last = first + bitmap * (2 if kind in events.UPDATE else 1)
+        last = first + bitmap * (2 if kind in _UPDATES else 1)
         key = (id(table), kind, data[first:last])
         group = self._groups.get(key)
         if group is None:
-            group = _Group(table, _OPS[kind], _images(data[first:last], count, bitmap))
+            images = _images(data[first:last], count, bitmap)
+            group = _Group(table, _OPS[kind], images, kind == events.PARTIAL_JSON)
             self._groups[key] = group
         group.starts.append(last)
         group.ends.append(end)
@@ -119,17 +137,22 @@ class Groups:
         table = group.table
         starts, ends = np.array(group.starts, np.int64), np.array(group.ends, np.int64)
         shapes = [[table.slots[slot] for slot in image] for image in group.images]
-        walked = walk(payload, starts, ends, shapes)
+        json_slots = table.json_slots
+        walked = walk(payload, starts, ends, shapes, len(json_slots) if group.partial else None)
         images = [
             _Image.read(payload, table, image, columns, self._charsets, self._max_value)
-            for image, columns in zip(group.images, walked.images, strict=True)
+            for image, columns in zip(group.images, _whole(table, group, walked), strict=True)
         ]
         rows, keys = len(walked.starts), table.key_slots
         old = images[0] if group.op is not Op.CREATE else None
         new = images[-1] if group.op is not Op.DELETE else None
         addressed = old or new
         assert addressed is not None
-        _check_images(table, group.op, old, new, keys)
+        _check_key(table, addressed, keys)
+        if new is not None and new.missing:
+            new = self._completed(table, group.op, new, keys)
+        if new is not None and walked.partial.any():
+            new = self._patched(payload, table, group, walked, new)
         columns = {"key": _lists([addressed.texts[slot] for slot in keys], rows)}
         if old is not None and not old.missing:
             columns["before"] = _lists(old.texts, rows)
@@ -137,6 +160,44 @@ class Groups:
             columns["after"] = _lists(new.texts, rows)
             columns["unchanged"] = new.unchanged(rows)
         return self._batch(table.schema, group.op, _places(group, walked, starts), **columns)
+
+    def _completed(self, table: Table, op: Op, new: _Image, keys: list[int]) -> _Image:
+        """An insert without a column has its default there. A value that is computed on reading
+        may have changed although it was not sent: only a sweep tells."""
+        name = table.schema.table
+        if name not in self._absent:
+            assert self._charsets.connection is not None
+            self._absent[name] = absent(self._charsets.connection, name)
+        known, texts = self._absent[name], list(new.texts)
+        filled: set[int] = set()
+        for slot in new.missing:
+            column = table.schema.columns[slot].name
+            if op is Op.CREATE and column in known.inserted:
+                default = pa.scalar(known.inserted[column], pa.string())
+                texts[slot] = pa.repeat(default, len(texts[slot]))
+                filled.add(slot)
+            elif op is Op.CREATE or column in known.computed:
+                self.holds[name] = NOT_SENT
+        return _Image(texts, tuple(s for s in new.missing if s not in filled), new.large)
+
+    def _patched(
+        self, payload: Payload, table: Table, group: _Group, walked: Walked, new: _Image
+    ) -> _Image:
+        """Documents of which only the changes were sent, from the row's before image."""
+        old_slots, new_slots = group.images
+        texts, missing = list(new.texts), list(new.missing)
+        for number, slot in enumerate(table.json_slots):
+            which = np.nonzero(walked.partial[:, number])[0].tolist()
+            if not which or slot not in new_slots:
+                continue
+            if slot not in old_slots:
+                self.holds[table.schema.table] = NO_DOCUMENT
+                missing.append(slot)
+                continue
+            before = walked.images[0][old_slots.index(slot)]
+            diffs = walked.images[1][new_slots.index(slot)]
+            texts[slot] = values.patched(payload, before, diffs, texts[slot], which)
+        return _Image(texts, tuple(missing), new.large)
 
     def _batch(
         self, schema: TableSchema, op: Op, places: _Places, **columns: pa.Array
@@ -161,7 +222,7 @@ class Groups:
 
 _OPS: Final = {
     **dict.fromkeys(events.WRITE, Op.CREATE),
-    **dict.fromkeys(events.UPDATE, Op.UPDATE),
+    **dict.fromkeys(_UPDATES, Op.UPDATE),
     **dict.fromkeys(events.DELETE, Op.DELETE),
 }
 
@@ -188,7 +249,7 @@ class _Image:
         texts = [pa.nulls(rows, pa.string()) for _ in table.slots]
         large: dict[int, npt.NDArray[np.bool_]] = {}
         for slot, found in zip(sent, columns, strict=True):
-            too_large = found.lengths > max_value
+            too_large = values.sizes(payload, found, table.slots[slot]) > max_value
             if too_large.any():
                 large[slot] = too_large
                 found = Values(
@@ -213,21 +274,30 @@ class _Image:
         return gather.lists(pa.array(names[slots]), sizes, sizes > 0)
 
 
+def _whole(table: Table, group: _Group, walked: Walked) -> tuple[tuple[Values, ...], ...]:
+    """The images with nothing where the last one has how a document changed."""
+    if not walked.partial.any():
+        return walked.images
+    sent, last = group.images[-1], list(walked.images[-1])
+    for number, slot in enumerate(table.json_slots):
+        if slot in sent:
+            at = sent.index(slot)
+            told = last[at].valid & ~walked.partial[:, number]
+            last[at] = Values(last[at].starts, last[at].lengths, told)
+    return (*walked.images[:-1], tuple(last))
+
+
 def _images(bitmaps: bytes, count: int, size: int) -> tuple[tuple[int, ...], ...]:
     parts = [bitmaps[at : at + size] for at in range(0, len(bitmaps), size)]
     return tuple(tuple(n for n in range(count) if part[n // 8] >> n % 8 & 1) for part in parts)
 
 
-def _check_images(
-    table: Table, op: Op, old: _Image | None, new: _Image | None, keys: list[int]
-) -> None:
-    """An insert without all columns hides defaults, a change without its key hides the row."""
-    addressed = old or new
-    lost = addressed is not None and set(keys) & set(addressed.missing)
-    if lost or (op is Op.CREATE and new is not None and new.missing):
+def _check_key(table: Table, addressed: _Image, keys: list[int]) -> None:
+    """A change without its key hides the row."""
+    if set(keys) & set(addressed.missing):
         raise FatalError(
             "capture.row_image",
-            f"the log holds only a part of the rows of {table.schema.table}",
+            f"the log holds rows of {table.schema.table} without their key",
             hint="SET GLOBAL binlog_row_image = FULL; rows that were written without it are lost:"
             " `tidegate recover`",
         )
