@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.mysql import MysqlDatabase
 from tidegate.connectors.mysql import capture
-from tidegate.connectors.mysql.row_groups import NOT_SENT
+from tidegate.connectors.mysql.row_images import NOT_SENT
 
 pytestmark = pytest.mark.mysql
 

@@ -44,7 +44,7 @@ class Charsets:
 
     by_collation: dict[int, str]
     widths: dict[str, int]  # bytes of the longest character
-    of_geometries: bool = False  # MariaDB's log lists a character set for geometries too
+    mariadb: bool = False  # whose log lists a character set for geometries too
     connection: Connection | None = None
     _tables: dict[str, list[str]] = field(default_factory=dict)
     _known: dict[str, dict[bytes, str]] = field(default_factory=dict)

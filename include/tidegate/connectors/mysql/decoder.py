@@ -16,7 +16,8 @@ from tidegate.connectors.mysql import ddl, events
 from tidegate.connectors.mysql.charsets import Charsets
 from tidegate.connectors.mysql.events import HEADER, Transaction
 from tidegate.connectors.mysql.position import file_number, number_of
-from tidegate.connectors.mysql.row_groups import Groups, Table
+from tidegate.connectors.mysql.row_groups import Groups
+from tidegate.connectors.mysql.row_images import Table
 from tidegate.connectors.mysql.table_map import Slot, parse, table_name
 from tidegate.connectors.mysql.types import BYTES_OF_TEXT, column
 from tidegate.connectors.mysql.wire import Parcel, check_crc
@@ -208,7 +209,9 @@ class Decoder:
         """MariaDB logs uuid, inet4 and inet6 as binary(n): the catalog tells them from bytes. What
         changes a column's type holds the table, so today's catalog is right for its rows."""
         sizes = set(BYTES_OF_TEXT.values())
-        if not any(s.facts.base == "binary" and s.facts.length in sizes for s in slots):
+        if not self._charsets.mariadb or not any(
+            s.facts.base == "binary" and s.facts.length in sizes for s in slots
+        ):
             return slots
         live = self._live(table)
         types = {} if live is None else {c.name: c.source_type for c in live.columns}

@@ -10,44 +10,27 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidegate.connectors.mysql import events, values
+from tidegate.connectors.mysql import events
 from tidegate.connectors.mysql.charsets import Charsets
 from tidegate.connectors.mysql.discover import Absent, absent
 from tidegate.connectors.mysql.events import HEADER, Transaction
-from tidegate.connectors.mysql.rows import Payload, Values, Walked, walk
-from tidegate.connectors.mysql.table_map import Slot
+from tidegate.connectors.mysql.row_images import (
+    Image,
+    Table,
+    check_key,
+    completed,
+    image_slots,
+    patched,
+    told,
+)
+from tidegate.connectors.mysql.rows import Payload, Walked, walk
 from tidegate.envelope import gather, log_rows
 from tidegate.envelope.change import Op
-from tidegate.errors import FatalError
 from tidegate.names import TableId
 from tidegate.schema.table import TableSchema
 
 _TABLE_BYTES: Final = 8  # number 6, flags 2
 _UPDATES: Final = (*events.UPDATE, events.PARTIAL_JSON)
-NOT_SENT: Final = (
-    "has a row that was logged without a value that only the server can compute"
-    " (binlog_row_image is not FULL)"
-)
-NO_DOCUMENT: Final = (
-    "has a partial update of JSON without the document before it (binlog_row_image is not FULL)"
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A table as a table map describes it."""
-
-    schema: TableSchema
-    slots: tuple[Slot, ...]
-
-    @property
-    def key_slots(self) -> list[int]:
-        names = [column.name for column in self.schema.columns]
-        return [names.index(column.name) for column in self.schema.key_columns]
-
-    @property
-    def json_slots(self) -> list[int]:
-        return [at for at, slot in enumerate(self.slots) if slot.facts.base == "json"]
 
 
 @dataclass(slots=True)
@@ -104,7 +87,7 @@ class Groups:
         key = (id(table), kind, data[first:last])
         group = self._groups.get(key)
         if group is None:
-            images = _images(data[first:last], count, bitmap)
+            images = image_slots(data[first:last], count, bitmap)
             group = _Group(table, _OPS[kind], images, kind == events.PARTIAL_JSON)
             self._groups[key] = group
         group.starts.append(last)
@@ -137,22 +120,23 @@ class Groups:
         table = group.table
         starts, ends = np.array(group.starts, np.int64), np.array(group.ends, np.int64)
         shapes = [[table.slots[slot] for slot in image] for image in group.images]
-        json_slots = table.json_slots
-        walked = walk(payload, starts, ends, shapes, len(json_slots) if group.partial else None)
+        json_columns = len(table.json_slots) if group.partial else None
+        walked = walk(payload, starts, ends, shapes, json_columns)
+        rows = len(walked.starts)
         images = [
-            _Image.read(payload, table, image, columns, self._charsets, self._max_value)
-            for image, columns in zip(group.images, _whole(table, group, walked), strict=True)
+            Image.read(payload, table, image, columns, rows, self._charsets, self._max_value)
+            for image, columns in zip(group.images, told(table, group.images, walked), strict=True)
         ]
-        rows, keys = len(walked.starts), table.key_slots
+        keys = table.key_slots
         old = images[0] if group.op is not Op.CREATE else None
         new = images[-1] if group.op is not Op.DELETE else None
         addressed = old or new
         assert addressed is not None
-        _check_key(table, addressed, keys)
+        check_key(table, addressed)
         if new is not None and new.missing:
-            new = self._completed(table, group.op, new, keys)
+            new = self._noted(table, completed(table, group.op, new, self._of_absent(table)))
         if new is not None and walked.partial.any():
-            new = self._patched(payload, table, group, walked, new)
+            new = self._noted(table, patched(payload, table, group.images, walked, new))
         columns = {"key": _lists([addressed.texts[slot] for slot in keys], rows)}
         if old is not None and not old.missing:
             columns["before"] = _lists(old.texts, rows)
@@ -161,43 +145,18 @@ class Groups:
             columns["unchanged"] = new.unchanged(rows)
         return self._batch(table.schema, group.op, _places(group, walked, starts), **columns)
 
-    def _completed(self, table: Table, op: Op, new: _Image, keys: list[int]) -> _Image:
-        """An insert without a column has its default there. A value that is computed on reading
-        may have changed although it was not sent: only a sweep tells."""
+    def _of_absent(self, table: Table) -> Absent:
         name = table.schema.table
         if name not in self._absent:
             assert self._charsets.connection is not None
             self._absent[name] = absent(self._charsets.connection, name)
-        known, texts = self._absent[name], list(new.texts)
-        filled: set[int] = set()
-        for slot in new.missing:
-            column = table.schema.columns[slot].name
-            if op is Op.CREATE and column in known.inserted:
-                default = pa.scalar(known.inserted[column], pa.string())
-                texts[slot] = pa.repeat(default, len(texts[slot]))
-                filled.add(slot)
-            elif op is Op.CREATE or column in known.computed:
-                self.holds[name] = NOT_SENT
-        return _Image(texts, tuple(s for s in new.missing if s not in filled), new.large)
+        return self._absent[name]
 
-    def _patched(
-        self, payload: Payload, table: Table, group: _Group, walked: Walked, new: _Image
-    ) -> _Image:
-        """Documents of which only the changes were sent, from the row's before image."""
-        old_slots, new_slots = group.images
-        texts, missing = list(new.texts), list(new.missing)
-        for number, slot in enumerate(table.json_slots):
-            which = np.nonzero(walked.partial[:, number])[0].tolist()
-            if not which or slot not in new_slots:
-                continue
-            if slot not in old_slots:
-                self.holds[table.schema.table] = NO_DOCUMENT
-                missing.append(slot)
-                continue
-            before = walked.images[0][old_slots.index(slot)]
-            diffs = walked.images[1][new_slots.index(slot)]
-            texts[slot] = values.patched(payload, before, diffs, texts[slot], which)
-        return _Image(texts, tuple(missing), new.large)
+    def _noted(self, table: Table, made: tuple[Image, str | None]) -> Image:
+        image, held = made
+        if held is not None:
+            self.holds[table.schema.table] = held
+        return image
 
     def _batch(
         self, schema: TableSchema, op: Op, places: _Places, **columns: pa.Array
@@ -225,82 +184,6 @@ _OPS: Final = {
     **dict.fromkeys(_UPDATES, Op.UPDATE),
     **dict.fromkeys(events.DELETE, Op.DELETE),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class _Image:
-    """One image of many rows: a text array per column of the table."""
-
-    texts: list[pa.Array]
-    missing: tuple[int, ...]  # slots the source did not send
-    large: dict[int, npt.NDArray[np.bool_]]  # rows whose value was left out for its size
-
-    @classmethod
-    def read(
-        cls,
-        payload: Payload,
-        table: Table,
-        sent: Sequence[int],
-        columns: Sequence[Values],
-        charsets: Charsets,
-        max_value: int,
-    ) -> _Image:
-        rows = len(columns[0].starts) if columns else 0
-        texts = [pa.nulls(rows, pa.string()) for _ in table.slots]
-        large: dict[int, npt.NDArray[np.bool_]] = {}
-        for slot, found in zip(sent, columns, strict=True):
-            too_large = values.sizes(payload, found, table.slots[slot]) > max_value
-            if too_large.any():
-                large[slot] = too_large
-                found = Values(
-                    found.starts, np.where(too_large, 0, found.lengths), found.valid & ~too_large
-                )
-            texts[slot] = values.texts(payload, found, table.slots[slot], charsets)
-        missing = tuple(slot for slot in range(len(table.slots)) if slot not in set(sent))
-        return cls(texts, missing, large)
-
-    def unchanged(self, rows: int) -> pa.Array:
-        """Slots that were not sent, or left out for their size (``envelope.log_rows``)."""
-        if not self.missing and not self.large:
-            return pa.nulls(rows, log_rows.ARROW_SCHEMA.field("unchanged").type)
-        absent = np.zeros((rows, len(self.texts)), np.bool_)
-        names = np.arange(len(self.texts), dtype=np.int32)
-        absent[:, list(self.missing)] = True
-        for slot, which in self.large.items():
-            absent[:, slot] = which
-            names[slot] = log_rows.too_large(slot)
-        row, slots = np.nonzero(absent)
-        sizes = np.bincount(row, minlength=rows)
-        return gather.lists(pa.array(names[slots]), sizes, sizes > 0)
-
-
-def _whole(table: Table, group: _Group, walked: Walked) -> tuple[tuple[Values, ...], ...]:
-    """The images with nothing where the last one has how a document changed."""
-    if not walked.partial.any():
-        return walked.images
-    sent, last = group.images[-1], list(walked.images[-1])
-    for number, slot in enumerate(table.json_slots):
-        if slot in sent:
-            at = sent.index(slot)
-            told = last[at].valid & ~walked.partial[:, number]
-            last[at] = Values(last[at].starts, last[at].lengths, told)
-    return (*walked.images[:-1], tuple(last))
-
-
-def _images(bitmaps: bytes, count: int, size: int) -> tuple[tuple[int, ...], ...]:
-    parts = [bitmaps[at : at + size] for at in range(0, len(bitmaps), size)]
-    return tuple(tuple(n for n in range(count) if part[n // 8] >> n % 8 & 1) for part in parts)
-
-
-def _check_key(table: Table, addressed: _Image, keys: list[int]) -> None:
-    """A change without its key hides the row."""
-    if set(keys) & set(addressed.missing):
-        raise FatalError(
-            "capture.row_image",
-            f"the log holds rows of {table.schema.table} without their key",
-            hint="SET GLOBAL binlog_row_image = FULL; rows that were written without it are lost:"
-            " `tidegate recover`",
-        )
 
 
 def _places(group: _Group, walked: Walked, starts: npt.NDArray[np.int64]) -> _Places:

@@ -133,7 +133,7 @@ class _Described:
         names = _Bytes(optional[NAMES])
         self._names = [names.text().decode() for _ in types]
         self._unsigned = _signs(types, optional.get(SIGNS, b""))
-        listed = _CHARACTER | {_GEOMETRY} if charsets.of_geometries else _CHARACTER
+        listed = _CHARACTER | {_GEOMETRY} if charsets.mariadb else _CHARACTER
         self._collations = _collations(types, optional, listed, DEFAULT_CHARSET, CHARSETS)
         self._labels = _labels(types, optional, charsets)
 
@@ -141,6 +141,8 @@ class _Described:
         shape = self._shape(at, self._names[at])
         if shape is None:
             raise _unsupported(table, self._names[at], self._types[at])
+        # MariaDB takes every column of an outer join's inner table for nullable.
+        nullable = nullable and key is None
         return replace(shape, facts=replace(shape.facts, nullable=nullable, key=key))
 
     def _shape(self, at: int, name: str) -> Slot | None:
