@@ -57,11 +57,13 @@ class MariadbServer:
         flavour: Flavour = "mariadb",
         port: int | None = None,
         config: Mapping[str, str] | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self.data_dir = placed(data_dir)
         self.flavour = flavour
         self.port = port or free_port()
         self.config = {**_SHARED, **_OWN[flavour], **(config or {})}
+        self._environment = {**os.environ, **(environment or {})}
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> MariadbServer:
@@ -73,7 +75,12 @@ class MariadbServer:
         arguments += [f"--{name}={value}" for name, value in self.config.items()]
         with (self.data_dir / "server.log").open("ab") as log:
             self._process = subprocess.Popen(
-                arguments, stdout=log, stderr=log, start_new_session=True, **demoted()
+                arguments,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                env=self._environment,
+                **demoted(),
             )
         self._wait()
         return self
