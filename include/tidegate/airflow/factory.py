@@ -18,6 +18,7 @@ from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowException
 
 from tidegate.airflow.dags.changes import changes
+from tidegate.airflow.dags.offsets import offsets
 from tidegate.airflow.dags.redrive import redrive
 from tidegate.airflow.dags.reload import reload, reload_tables
 from tidegate.airflow.dags.rollback import rollback
@@ -99,7 +100,7 @@ def _claim(pipeline_id: str, file: Path, owners: dict[str, Path]) -> None:
         )
 
 
-_KINDS: Final = (changes, sweep, maintenance, verify, schema, redrive, rollback)
+_KINDS: Final = (changes, sweep, maintenance, verify, schema, redrive, rollback, offsets)
 
 
 def _dags(setting: Setting) -> dict[str, DAG]:
