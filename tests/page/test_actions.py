@@ -144,14 +144,18 @@ def test_a_long_run_id_does_not_make_the_overview_wider(
     lake, served = acted_on
     reason = f"asked for by manual__2026-11-17T08:15:00.123456+00:00_{'0123456789abcdef' * 6}"
     lake.gate.hold([PAYMENTS], reason, "ann")
-    page = opened(served, size=size).visit()
+    visitor = opened(served, size=size)
+    page = visitor.visit()
     shown = page.get_by_title(reason)
     expect(shown).to_be_visible()
     expect(page.get_by_text("Live", exact=True)).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     table = page.locator(".scroll").first
     assert table.evaluate("box => box.scrollWidth <= box.clientWidth"), "nothing to scroll for"
-    assert shown.bounding_box()["height"] < 50, "two lines"  # type: ignore[index]
+    assert shown.bounding_box()["height"] < 80, "a few lines"  # type: ignore[index]
+    visitor.visit(f"shop/tables/{PAYMENTS}")
+    expect(page.locator(".notice")).to_contain_text(reason)  # here all of it
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     lake.gate.open([PAYMENTS], "seen", "ann")
 
 

@@ -97,7 +97,7 @@ function Facts({ status, files }) {
 function Plots({ pipeline, table, version }) {
   const { data } = useLoad(query(`${tablePath(pipeline, table)}/series`, { limit: 200 }), version);
   const points = data?.points || [];
-  if (points.length < 2) return null;
+  if (points.filter((point) => point.lag_seconds != null).length < 2) return null; // a dot is no plot
   const times = points.map((point) => new Date(point.at).getTime() / 1000);
   return html`<div class="columns">
     <section class="panel"><${Plot} title="Lag of each snapshot" times=${times} values=${points.map((point) => point.lag_seconds)} format=${seconds} /></section>
