@@ -14,6 +14,7 @@ from airflow.sdk.definitions.context import _AIRFLOW_PARSING_CONTEXT_DAG_ID
 
 from tests.dags.conftest import PROJECT, Airflow, PipelineFile
 from tidegate.airflow.dags.changes import ACTIVE_RUNS
+from tidegate.airflow.dags.offsets import offset_arguments
 from tidegate.airflow.dags.redrive import redrive_arguments
 from tidegate.airflow.dags.reload import reload_arguments
 from tidegate.airflow.dags.sweep import sweep_arguments
@@ -21,7 +22,7 @@ from tidegate.airflow.dags.verify import verify_arguments
 from tidegate.airflow.factory import build_dags, raise_problems
 from tidegate.errors import ConfigError
 
-KINDS = ("changes", "maintenance", "redrive", "rollback", "schema", "sweep", "verify")
+KINDS = ("changes", "maintenance", "offsets", "redrive", "rollback", "schema", "sweep", "verify")
 RELOAD = """
 sinks:
   - sink_id: lake
@@ -279,4 +280,17 @@ def test_the_redrive_form_becomes_arguments_of_the_job(dags: dict[str, DAG]) -> 
         "--dry-run",
         "--code=apply.cast_failed",
         "--event-id=-7",
+    ]
+
+
+def test_the_offsets_form_becomes_arguments_of_the_job(dags: dict[str, DAG]) -> None:
+    params = dags["shop__offsets"].params.dump()
+    form = {**params, "table": "public.orders", "position": "0/16B3748"}
+    assert offset_arguments(form) == ["--tables", "public.orders", "--position=0/16B3748"]
+    careful = {**form, "skip": True, "dry_run": True, "expect": "a/1", "reason": "-- why"}
+    assert offset_arguments(careful)[3:] == [
+        "--skip",
+        "--dry-run",
+        "--expect=a/1",
+        "--reason=-- why",
     ]

@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.dags.conftest import PROJECT, PipelineFile
 
 PIPELINES = 50
-DAGS = 7
+DAGS = 8
 """Of each."""
 TASKS = 3
 """Of a Dag, on average."""

@@ -18,6 +18,7 @@ from airflow.sdk import DAG, get_parsing_context
 from airflow.sdk.exceptions import AirflowException
 
 from tidegate.airflow.dags.changes import changes
+from tidegate.airflow.dags.offsets import offsets
 from tidegate.airflow.dags.redrive import redrive
 from tidegate.airflow.dags.reload import reload, reload_tables
 from tidegate.airflow.dags.rollback import rollback
@@ -110,6 +111,7 @@ _KINDS: Final = {
     "schema": schema,
     "redrive": redrive,
     "rollback": rollback,
+    "offsets": offsets,
 }
 
 
