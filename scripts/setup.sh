@@ -13,6 +13,7 @@ readonly STEPS=5
 readonly JAVA_PACKAGE=openjdk-17-jre-headless
 readonly BROWSER_PACKAGE=chromium
 readonly MARIADB_PACKAGES="mariadb-server-core mariadb-client-core"  # programs alone: no service is started
+readonly MYSQL_PACKAGES="libaio1 libnuma1"  # its server comes from Maven, by the tests themselves
 
 step() { printf '\033[1m[%s/%s]\033[0m %s\n' "$1" "$STEPS" "$2"; }
 note() { printf '      %s\n' "$*"; }
@@ -200,6 +201,17 @@ ensure_mariadb() {
     note "no MariaDB server here: tests/integration/mysql will fail (apt-get install $MARIADB_PACKAGES)"
 }
 
+ensure_mysql_libraries() {
+    local known
+    known=$(PATH=$PATH:/sbin ldconfig -p 2>/dev/null || true)
+    case $known in *libaio.so.1\ *libnuma.so.1\ * | *libnuma.so.1\ *libaio.so.1\ *) return ;; esac
+    if can_apt; then
+        note "installing $MYSQL_PACKAGES"
+        apt_install $MYSQL_PACKAGES && return
+    fi
+    note "no libaio: tests on MySQL 8 will fail (apt-get install $MYSQL_PACKAGES)"
+}
+
 # --- jars -------------------------------------------------------------------------------------
 
 jars_exist() {
@@ -258,7 +270,7 @@ main() {
     step 4 "jars"
     fetch_jars
     step 5 "what only tests need"
-    if wants_mariadb; then ensure_mariadb; fi
+    if wants_mariadb; then ensure_mariadb && ensure_mysql_libraries; fi
     if wants_browser; then ensure_browser; fi
     note "set-up done in $((SECONDS - started)) s"
 }
