@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from functools import lru_cache
+from typing import Any, Final
+from uuid import UUID
 
 HEADER: Final = 19
 """Timestamp 4, type 1, server 4, size 4, end in the file 4, flags 2."""
@@ -19,13 +22,17 @@ UPDATE: Final = (24, 31)
 DELETE: Final = (25, 32)
 INCIDENT: Final = 26
 HEARTBEATS: Final = (27, 41)
-GTIDS: Final = (33, 34)  # MySQL's, with and without a name
+GTID: Final = 33
+GTIDS: Final = (GTID, 34)  # MySQL's, with and without a name
+TAGGED_GTID: Final = 42  # since MySQL 8.3, and only where someone tags transactions
 XA_PREPARE: Final = 38
 PARTIAL_JSON: Final = 39
 PAYLOAD: Final = 40  # a whole transaction, compressed
 MARIADB_GTID: Final = 162
 MARIADB_ENCRYPTED: Final = 164
-MARIADB_COMPRESSED: Final = tuple(range(165, 172))
+MARIADB_QUERY: Final = 165  # compressed
+MARIADB_ROWS: Final = {166: 23, 167: 24, 168: 25, 169: 30, 170: 31, 171: 32}
+"""Compressed row events, and what they are otherwise."""
 
 ROWS_V2: Final = (30, 31, 32)
 ROWS: Final = frozenset({*WRITE, *UPDATE, *DELETE})
@@ -33,6 +40,7 @@ ROWS: Final = frozenset({*WRITE, *UPDATE, *DELETE})
 ARTIFICIAL: Final = 0x20
 """Flag of events that the server made up for us: they have no place in the file."""
 
+_TABLE_BYTES: Final = 8
 _STANDALONE: Final = 1
 _PREPARED_XA: Final = 64
 _POST_GTID: Final = struct.Struct("<B16sq")
@@ -47,12 +55,38 @@ class Transaction:
     tx_id: int
     begun: bool  # False: a single statement follows, and the group ends with it
     xa: bool = False  # prepared only: whether it commits is decided later
+    gtid: Any = None  # of the server's own kind (``gtid``)
+    known: bool = False  # captured before: nothing of it is taken
+    inflated: int = 0  # bytes that its compressed events have grown by so far
+
+
+def columns_at(data: bytes, start: int, kind: int) -> int:
+    """Where a row event names its columns: behind the table's number, flags, and what is extra."""
+    at = start + HEADER + _TABLE_BYTES
+    return at + int.from_bytes(data[at : at + 2], "little") if kind in ROWS_V2 else at
 
 
 def rotate(body: bytes) -> tuple[str, int]:
     """The next file and the offset in it."""
     (offset,) = struct.unpack_from("<Q", body)
     return body[8:].decode(), offset
+
+
+def gtid_of(kind: int, data: bytes, start: int) -> Any:
+    """The id in a GTID event; None for other events and transactions without one."""
+    body = start + HEADER
+    if kind == MARIADB_GTID:
+        number, domain = struct.unpack_from("<QI", data, body)
+        return domain, int.from_bytes(data[start + 5 : start + 9], "little"), number
+    if kind == GTID:
+        _flags, source, number = _POST_GTID.unpack_from(data, body)
+        return _source(source), number
+    return None
+
+
+@lru_cache(maxsize=64)
+def _source(octets: bytes) -> str:
+    return str(UUID(bytes=octets))
 
 
 def mariadb_gtid(body: bytes, seconds: int, number: int) -> Transaction:
@@ -84,11 +118,12 @@ class Statement:
     sql: str
 
 
-def statement(body: bytes) -> Statement:
+def statement(body: bytes, plain: Callable[[bytes], bytes] = bytes) -> Statement:
+    """``plain`` undoes what was done to the text."""
     _thread, _seconds, database, _error, variables = struct.unpack_from("<IIBHH", body)
     at = 13 + variables
     name = body[at : at + database].decode("utf-8", "replace")
-    return Statement(name, body[at + database + 1 :].decode("utf-8", "replace"))
+    return Statement(name, plain(body[at + database + 1 :]).decode("utf-8", "replace"))
 
 
 def checksummed(format_body: bytes) -> bool:

@@ -80,7 +80,7 @@ class Wire:
                 break
             piece = self._socket.recv(min(RECEIVE_BYTES, size))
             if not piece:
-                raise _ended("the server closed the connection")
+                raise ended("the server closed the connection")
             self._rest += piece
             received += len(piece)
         return received
@@ -150,8 +150,7 @@ def first_event_seconds(settings: MysqlSettings, file: str, offset: int) -> int:
     """When ``file`` began, by its own first event."""
     wire = Wire(settings)
     try:
-        # Another number than the capture's: the server ends the older of two replicas of one.
-        wire.start(file, offset, settings.server_id ^ 0x40000000)
+        wire.start(file, offset, settings.other_server_id)
         deadline = time.monotonic() + SILENCE_SECONDS
         while time.monotonic() < deadline:
             parcel = wire.read(1, HEARTBEAT_SECONDS)
@@ -160,12 +159,12 @@ def first_event_seconds(settings: MysqlSettings, file: str, offset: int) -> int:
                     return int.from_bytes(parcel.data[start : start + 4], "little")
     finally:
         wire.close()
-    raise _ended("the server did not say when its log file began")
+    raise ended("the server did not say when its log file began")
 
 
 def _refused(packet: bytes) -> Exception:
     if packet[0] == 0xFE:
-        return _ended("the server ended the stream")
+        return ended("the server ended the stream")
     code = int.from_bytes(packet[1:3], "little")
     if code == _PURGED:
         return FatalError(
@@ -177,7 +176,7 @@ def _refused(packet: bytes) -> Exception:
     return pymysql.err.OperationalError(code, packet[9:].decode("utf-8", "replace"))
 
 
-def _ended(what: str) -> RetriableError:
+def ended(what: str) -> RetriableError:
     return RetriableError(
         "source.unreachable", what, hint="the next attempt goes on where this one was"
     )
