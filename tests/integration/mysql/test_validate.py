@@ -62,7 +62,6 @@ def server_settings(mysql_db: MysqlDatabase) -> Iterator[None]:
         "SET GLOBAL binlog_format = 'ROW'",
         "SET GLOBAL binlog_row_image = 'FULL'",
         "SET GLOBAL binlog_row_metadata = 'FULL'",
-        "SET GLOBAL log_bin_compress = 0",
         "SET GLOBAL expire_logs_days = 0",
     )
 
@@ -74,7 +73,6 @@ def test_the_servers_log_is_checked(mysql_db: MysqlDatabase) -> None:
         "SET GLOBAL binlog_format = 'MIXED'",
         "SET GLOBAL binlog_row_image = 'MINIMAL'",
         "SET GLOBAL binlog_row_metadata = 'MINIMAL'",
-        "SET GLOBAL log_bin_compress = 1",
         "SET GLOBAL binlog_expire_logs_seconds = 600",
     )
     found = problems(mysql_db, "items")
@@ -82,7 +80,6 @@ def test_the_servers_log_is_checked(mysql_db: MysqlDatabase) -> None:
         "binlog_format",
         "binlog_row_image",
         "binlog_row_metadata",
-        "log_bin_compress",
         "expiry",
     }
     assert "SET GLOBAL binlog_row_metadata = 'FULL'" in str(found["binlog_row_metadata"].fix_sql)
