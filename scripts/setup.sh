@@ -188,7 +188,7 @@ ensure_java() {
 
 # --- MariaDB, for the tests of that source -----------------------------------------------------
 
-wants_mariadb() { case $(target) in test | test-integration | test-mysql | bench) true ;; *) false ;; esac }
+wants_mariadb() { case $(target) in test | test-integration | test-faults | test-mysql | bench) true ;; *) false ;; esac }
 
 ensure_mariadb() {
     local server
@@ -199,6 +199,16 @@ ensure_mariadb() {
         apt_install $MARIADB_PACKAGES && return
     fi
     note "no MariaDB server here: tests/integration/mysql will fail (apt-get install $MARIADB_PACKAGES)"
+}
+
+# The benchmark compares with mariadb-binlog, which the core package does not hold.
+ensure_mariadb_binlog() {
+    if command -v mariadb-binlog >/dev/null; then return; fi
+    if can_apt; then
+        note "installing mariadb-client"
+        apt_install mariadb-client && return
+    fi
+    note "no mariadb-binlog: the benchmark of MariaDB will fail (apt-get install mariadb-client)"
 }
 
 ensure_mysql_libraries() {
@@ -271,6 +281,7 @@ main() {
     fetch_jars
     step 5 "what only tests need"
     if wants_mariadb; then ensure_mariadb && ensure_mysql_libraries; fi
+    if [ "$(target)" = bench ]; then ensure_mariadb_binlog; fi
     if wants_browser; then ensure_browser; fi
     note "set-up done in $((SECONDS - started)) s"
 }
