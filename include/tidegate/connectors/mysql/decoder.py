@@ -40,6 +40,7 @@ class _Batch:
 
     groups: Groups
     inner: inflate.Inner
+    view: memoryview
     seen: list[SchemaSeen] = field(default_factory=list)
     holds: dict[TableId, str] = field(default_factory=dict)
     transactions: int = 0
@@ -72,6 +73,7 @@ class Decoder:
         self._term = place.term
         self._volume = volume(place.term, place.file)
         self._passed = place.number  # the last boundary
+        self._at = 0  # where the event at hand begins in its file
         self._open: Transaction | None = None
         self._checksums = checksums  # of what comes before the first format event
         self._described: dict[bytes, Table | None] = {}
@@ -98,7 +100,7 @@ class Decoder:
         """Everything in ``parcel``; ``through`` is set if it ends between transactions."""
         data, inner = inflate.inflate(parcel)
         groups = Groups(self._epoch, data, self._charsets, self._max_value)
-        batch = _Batch(groups, inner)
+        batch = _Batch(groups, inner, memoryview(data))
         for start, end in parcel.events:
             self._event(data, start, end, batch)
         return ChangeBatch(
@@ -111,25 +113,24 @@ class Decoder:
         )
 
     def _event(self, data: bytes, start: int, end: int, batch: _Batch) -> None:
-        kind = data[start + 4]
+        _, kind, _, size, ends_at, flags = events.HEAD.unpack_from(data, start)
         if kind == events.FORMAT:
             self._checksums = events.checksummed(data[start:end])
         if self._checksums:
-            check_crc(data, start, end)
+            check_crc(batch.view, start, end)
             end -= 4
-        ends_at = int.from_bytes(data[start + 13 : start + 17], "little")
+        self._at = ends_at - size
         handle = self._handlers.get(kind)
         if handle is None:
-            self._other(kind, data[start + 17], ends_at)
+            self._other(kind, flags, ends_at)
         else:
             handle(data, start, end, ends_at, batch)
 
     def _row_event(self, data: bytes, start: int, end: int, ends_at: int, batch: _Batch) -> None:
-        self._rows(data, start, end, self._offset(data, start, ends_at), batch)
+        self._rows(data, start, end, self._offset(), batch)
 
     def _map_event(self, data: bytes, start: int, end: int, ends_at: int, batch: _Batch) -> None:
-        offset = self._offset(data, start, ends_at)
-        self._table_map(data[start + HEADER : end], offset, batch)
+        self._table_map(data[start + HEADER : end], self._offset(), batch)
 
     def _query_event(self, data: bytes, start: int, end: int, ends_at: int, batch: _Batch) -> None:
         packed = data[start + 4] == events.MARIADB_QUERY
@@ -149,16 +150,11 @@ class Decoder:
         batch.holds |= dict.fromkeys(self._taken, INCIDENT)
 
     def _begin(self, data: bytes, start: int, end: int, ends_at: int, batch: _Batch) -> None:
-        kind, body = data[start + 4], data[start + HEADER : end]
-        seconds = int.from_bytes(data[start : start + 4], "little")
-        size = int.from_bytes(data[start + 9 : start + 13], "little")
-        number = number_of(self._volume, ends_at - size)
-        read = events.mariadb_gtid if kind == events.MARIADB_GTID else events.mysql_gtid
-        begun = self._open = read(body, seconds, number)
-        begun.gtid = gtid = events.gtid_of(kind, data, start)
+        number = number_of(self._volume, self._at)
+        begun = self._open = events.transaction(data, start, end, number)
         begun.known = number < self._floor
         if self._repeated is not None:
-            begun.known = begun.known or self._repeats(gtid)
+            begun.known = begun.known or self._repeats(begun.gtid)
 
     def _repeats(self, gtid: Any) -> bool:
         """Whether an earlier term's server told of it already."""
@@ -191,17 +187,16 @@ class Decoder:
         if offset:
             self._passed = max(self._passed, number_of(self._volume, offset))
 
-    def _offset(self, data: bytes, start: int, ends_at: int) -> int:
-        """An event's own, from where its transaction begins, as if nothing were compressed."""
-        if self._open is None:
+    def _offset(self) -> int:
+        """The event's own, from where its transaction begins, as if nothing were compressed."""
+        begun = self._open
+        if begun is None:
             return 0
-        size = int.from_bytes(data[start + 9 : start + 13], "little")
-        at = number_of(self._volume, ends_at - size)
-        return at - self._open.number + self._open.inflated
+        return number_of(self._volume, self._at) - begun.number + begun.inflated
 
     def _inflated(self, data: bytes, start: int, end: int, ends_at: int, batch: _Batch) -> None:
         """What a compressed event holds, at the offsets that it has when inflated."""
-        offset, inner = self._offset(data, start, ends_at), batch.inner[start]
+        offset, inner = self._offset(), batch.inner[start]
         base = inner[0][0]
         for first, last in inner:
             kind, at = data[first + 4], offset + first - base

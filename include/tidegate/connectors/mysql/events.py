@@ -11,6 +11,7 @@ from uuid import UUID
 
 HEADER: Final = 19
 """Timestamp 4, type 1, server 4, size 4, end in the file 4, flags 2."""
+HEAD: Final = struct.Struct("<IBIIIH")
 
 QUERY: Final = 2
 ROTATE: Final = 4
@@ -44,6 +45,7 @@ _TABLE_BYTES: Final = 8
 _STANDALONE: Final = 1
 _PREPARED_XA: Final = 64
 _POST_GTID: Final = struct.Struct("<B16sq")
+_MARIADB_GTID: Final = struct.Struct("<QIB")
 
 
 @dataclass(slots=True)
@@ -72,16 +74,20 @@ def rotate(body: bytes) -> tuple[str, int]:
     return body[8:].decode(), offset
 
 
-def gtid_of(kind: int, data: bytes, start: int) -> Any:
-    """The id in a GTID event; None for other events and transactions without one."""
-    body = start + HEADER
-    if kind == MARIADB_GTID:
-        number, domain = struct.unpack_from("<QI", data, body)
-        return domain, int.from_bytes(data[start + 5 : start + 9], "little"), number
-    if kind == GTID:
-        _flags, source, number = _POST_GTID.unpack_from(data, body)
-        return _source(source), number
-    return None
+def transaction(data: bytes, start: int, end: int, number: int) -> Transaction:
+    """What a GTID event begins, at ``number``."""
+    seconds, kind, server, *_ = HEAD.unpack_from(data, start)
+    if kind != MARIADB_GTID:
+        return _mysql(data[start + HEADER : end], kind, seconds, number)
+    sequence, domain, flags = _MARIADB_GTID.unpack_from(data, start + HEADER)
+    return Transaction(
+        number,
+        seconds * 1_000_000,
+        sequence & 0x7FFFFFFFFFFFFFFF,
+        not flags & _STANDALONE,
+        bool(flags & _PREPARED_XA),
+        (domain, server, sequence),
+    )
 
 
 @lru_cache(maxsize=64)
@@ -89,25 +95,15 @@ def _source(octets: bytes) -> str:
     return str(UUID(bytes=octets))
 
 
-def mariadb_gtid(body: bytes, seconds: int, number: int) -> Transaction:
-    sequence, _domain, flags = struct.unpack_from("<QIB", body)
-    return Transaction(
-        number,
-        seconds * 1_000_000,
-        sequence & 0x7FFFFFFFFFFFFFFF,
-        begun=not flags & _STANDALONE,
-        xa=bool(flags & _PREPARED_XA),
-    )
-
-
-def mysql_gtid(body: bytes, seconds: int, number: int) -> Transaction:
-    _flags, _uuid, sequence = _POST_GTID.unpack_from(body)
+def _mysql(body: bytes, kind: int, seconds: int, number: int) -> Transaction:
+    _flags, source, sequence = _POST_GTID.unpack_from(body)
     micros = seconds * 1_000_000
     logical = _POST_GTID.size
     if len(body) >= logical + 24 and body[logical] == 2:
         # The time of this commit; bit 55 says that the original's time follows.
         micros = int.from_bytes(body[logical + 17 : logical + 24], "little") & ~(1 << 55)
-    return Transaction(number, micros, sequence, begun=False)
+    gtid = (_source(source), sequence) if kind == GTID else None
+    return Transaction(number, micros, sequence, begun=False, gtid=gtid)
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,9 +71,8 @@ def _ids(
                 ends_at = int.from_bytes(parcel.data[start + 13 : start + 17], "little")
                 if (file, ends_at) > until:
                     return
-                found = events.gtid_of(kind, parcel.data, start)
-                if found is not None:
-                    yield found
+                if kind in (events.GTID, events.MARIADB_GTID):
+                    yield events.transaction(parcel.data, start, end, 0).gtid
                 if (file, ends_at) == until:
                     return
     finally:

@@ -30,6 +30,7 @@ _DUMP: Final = 0x12
 _LARGEST: Final = 0xFFFFFF
 """A packet of this length goes on in the next."""
 _PURGED: Final = 1236
+_CRC: Final = struct.Struct("<I")
 
 
 @dataclass(slots=True)
@@ -135,10 +136,10 @@ class Wire:
         return self._driver._sock
 
 
-def check_crc(data: bytes, start: int, end: int) -> None:
+def check_crc(view: memoryview, start: int, end: int) -> None:
     """Refuse an event that is not what the server wrote."""
-    told = int.from_bytes(data[end - 4 : end], "little")
-    if zlib.crc32(memoryview(data)[start : end - 4]) != told:
+    (told,) = _CRC.unpack_from(view, end - 4)
+    if zlib.crc32(view[start : end - 4]) != told:
         raise RetriableError(
             "capture.checksum",
             "an event of the binary log does not match its checksum",
