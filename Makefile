@@ -46,7 +46,7 @@ test-unit test-spark test-integration test-conformance test-dags test-page test-
 	@$(ENV) && $(PY) scripts/run_tests.py $(@:test-%=%) $(ARGS)
 
 .PHONY: test-mysql
-test-mysql: setup ## The MySQL source on a real MySQL 8 (TIDEGATE_MYSQL_HOME: an unpacked server); no JVM
+test-mysql: setup ## Everything about MySQL 8 and MariaDB that make test leaves out (no JVM; MySQL comes from Maven)
 	@$(ENV) && $(PY) -m pytest tests/integration/mysql -m long $(ARGS)
 
 ##@ Checks and reference

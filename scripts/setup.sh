@@ -13,6 +13,7 @@ readonly STEPS=5
 readonly JAVA_PACKAGE=openjdk-17-jre-headless
 readonly BROWSER_PACKAGE=chromium
 readonly MARIADB_PACKAGES="mariadb-server-core mariadb-client-core"  # programs alone: no service is started
+readonly MYSQL_PACKAGES="libaio1 libnuma1"  # its server comes from Maven, by the tests themselves
 
 step() { printf '\033[1m[%s/%s]\033[0m %s\n' "$1" "$STEPS" "$2"; }
 note() { printf '      %s\n' "$*"; }
@@ -187,7 +188,7 @@ ensure_java() {
 
 # --- MariaDB, for the tests of that source -----------------------------------------------------
 
-wants_mariadb() { case $(target) in test | test-integration | test-mysql | bench) true ;; *) false ;; esac }
+wants_mariadb() { case $(target) in test | test-integration | test-faults | test-mysql | bench) true ;; *) false ;; esac }
 
 ensure_mariadb() {
     local server
@@ -198,6 +199,27 @@ ensure_mariadb() {
         apt_install $MARIADB_PACKAGES && return
     fi
     note "no MariaDB server here: tests/integration/mysql will fail (apt-get install $MARIADB_PACKAGES)"
+}
+
+# The benchmark compares with mariadb-binlog, which the core package does not hold.
+ensure_mariadb_binlog() {
+    if command -v mariadb-binlog >/dev/null; then return; fi
+    if can_apt; then
+        note "installing mariadb-client"
+        apt_install mariadb-client && return
+    fi
+    note "no mariadb-binlog: the benchmark of MariaDB will fail (apt-get install mariadb-client)"
+}
+
+ensure_mysql_libraries() {
+    local known
+    known=$(PATH=$PATH:/sbin ldconfig -p 2>/dev/null || true)
+    case $known in *libaio.so.1\ *libnuma.so.1\ * | *libnuma.so.1\ *libaio.so.1\ *) return ;; esac
+    if can_apt; then
+        note "installing $MYSQL_PACKAGES"
+        apt_install $MYSQL_PACKAGES && return
+    fi
+    note "no libaio: tests on MySQL 8 will fail (apt-get install $MYSQL_PACKAGES)"
 }
 
 # --- jars -------------------------------------------------------------------------------------
@@ -258,7 +280,8 @@ main() {
     step 4 "jars"
     fetch_jars
     step 5 "what only tests need"
-    if wants_mariadb; then ensure_mariadb; fi
+    if wants_mariadb; then ensure_mariadb && ensure_mysql_libraries; fi
+    if [ "$(target)" = bench ]; then ensure_mariadb_binlog; fi
     if wants_browser; then ensure_browser; fi
     note "set-up done in $((SECONDS - started)) s"
 }

@@ -18,6 +18,7 @@ PROPERTY_PREFIX: Final = "tidegate."
 POSITION_PROPERTY: Final = "tidegate.position"  # lake tables: applied through (I1)
 EPOCH_PROPERTY: Final = "tidegate.epoch"
 CAPTURED_THROUGH: Final = "tidegate.captured_through"  # change log
+ANCHOR_PROPERTY: Final = "tidegate.anchor"  # change log: how the source finds that place elsewhere
 RUN_PROPERTY: Final = "tidegate.run"
 STEP_PROPERTY: Final = "tidegate.step"  # apply | sweep | chunk | repair | stamp | part | offset
 STEP_SWEEP: Final = "sweep"  # of the snapshot that publishes a sweep

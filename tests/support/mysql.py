@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -74,15 +75,42 @@ def mariadb() -> Iterator[MariadbServer]:
         yield server
 
 
+@pytest.fixture(scope="session")
+def mysql8() -> Iterator[MariadbServer]:
+    """MySQL 8.0, for the whole session."""
+    with running("mysql") as server:
+        yield server
+
+
+@contextmanager
+def fresh_database(server: MariadbServer) -> Iterator[MysqlDatabase]:
+    name = f"my{next(_numbers)}"
+    server.execute(f"CREATE DATABASE {name}")
+    try:
+        yield MysqlDatabase(server, name)
+    finally:
+        server.execute(f"DROP DATABASE IF EXISTS {name}")
+
+
 @pytest.fixture
 def mysql_db(mariadb: MariadbServer) -> Iterator[MysqlDatabase]:
     """A fresh database on MariaDB."""
-    name = f"my{next(_numbers)}"
-    mariadb.execute(f"CREATE DATABASE {name}")
-    try:
-        yield MysqlDatabase(mariadb, name)
-    finally:
-        mariadb.execute(f"DROP DATABASE IF EXISTS {name}")
+    with fresh_database(mariadb) as database:
+        yield database
+
+
+@pytest.fixture
+def mysql8_db(mysql8: MariadbServer) -> Iterator[MysqlDatabase]:
+    """A fresh database on MySQL 8."""
+    with fresh_database(mysql8) as database:
+        yield database
+
+
+@pytest.fixture(params=["mariadb", "mysql8"])
+def any_db(request: pytest.FixtureRequest) -> Iterator[MysqlDatabase]:
+    """A fresh database on each of the servers."""
+    with fresh_database(request.getfixturevalue(request.param)) as database:
+        yield database
 
 
 @pytest.fixture

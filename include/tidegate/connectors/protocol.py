@@ -209,14 +209,16 @@ class Source(Connector, Protocol):
         """Everything committed after ``after``; FatalError if the log no longer has it."""
         ...
 
-    def cut(self, tables: tuple[TableId, ...], *, epoch: str) -> AbstractContextManager[Cut]:
-        """A consistent view of ``tables``; locks and snapshot live as long as the context (I11)."""
+    def cut(self, tables: tuple[TableId, ...], *, head: Position) -> AbstractContextManager[Cut]:
+        """A consistent view of ``tables``; locks and snapshot live as long as the context (I11).
+
+        ``head`` is where the change log stands: the cut's position continues it."""
         ...
 
     def check_history(self, after: Position) -> None:
         """FatalError, with the way back, if the log no longer has everything after ``after``."""
         ...
 
-    def status(self, epoch: str | None = None) -> SourceStatus:
-        """Current boundary and slot, for lag and health."""
+    def status(self, head: Position | None = None) -> SourceStatus:
+        """Current boundary, as one that continues ``head``, and slot, for lag and health."""
         ...

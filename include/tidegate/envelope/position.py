@@ -9,14 +9,19 @@ commit record begins before ``lsn`` lies at or before it, everything else after 
 ``captured_through`` and applied positions are boundaries, which is why batches end at transactions
 (I5).
 
-MySQL's place has the same form: in place of the LSN, the number of the binary log file (8 hex) and
-the offset (8 hex) at which the transaction begins; the index is the row's offset from there.
+MySQL's place has the same form: in place of the LSN, the term (2 hex: how often another server has
+taken over), the number of the binary log file (6 hex) and the offset (8 hex) at which the
+transaction begins; the index is the row's offset from there.
+
+A position may carry an *anchor*: what its source needs to find the same place in another copy of
+its log. It is the source's own text, no part of the position's, and does not take part in order or
+equality. The change log keeps it beside ``captured_through``.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import total_ordering
 from typing import Final
 
@@ -37,6 +42,7 @@ class Position:
 
     epoch: str
     place: str
+    anchor: str | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"{self.epoch}/{self.place}"
@@ -80,9 +86,9 @@ class Position:
         return match is not None and int(match["index"], 16) == 0
 
 
-def boundary(epoch: str, lsn: int) -> Position:
+def boundary(epoch: str, lsn: int, anchor: str | None = None) -> Position:
     """The boundary right before whatever commits at ``lsn`` or later."""
-    return Position(epoch, lsn_place(lsn, 0))
+    return Position(epoch, lsn_place(lsn, 0), anchor)
 
 
 def bytes_between(low: Position | None, high: Position | None) -> int | None:

@@ -113,12 +113,12 @@ class Comparer:
 
     def _leased(self, ready: Sequence[LakeTarget], task: Task) -> tuple[Position, Verdicts]:
         source = open_source(self.pipeline, self.platform)
-        epoch = ChangeLog(self.catalog, self.pipeline).head().captured_through.epoch
+        head = ChangeLog(self.catalog, self.pipeline).head().captured_through
         names = [target.source for target in ready]
         try:
             with self.gate.lease(self.run, names, task.purpose) as lease:
                 ids = tuple(target.table for target in ready)
-                with source.cut(ids, epoch=epoch) as cut:
+                with source.cut(ids, head=head) as cut:
                     failures = self._catch_up(cut, names, lease)
                     verdicts = {
                         target.source: failures.get(target.source)

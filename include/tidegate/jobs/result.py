@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from tidegate.envelope.position import Position
 from tidegate.errors import TidegateError, from_dict
 
 RESULT_VERSION: Final = 1
@@ -87,7 +88,7 @@ def plain(value: Any) -> Any:
 
 
 def _fields(value: Any) -> Any:
-    names = [field.name for field in dataclasses.fields(value)]
-    if names == ["epoch", "place"]:  # a Position prints itself
+    if isinstance(value, Position):
         return str(value)
+    names = [field.name for field in dataclasses.fields(value)]
     return {name: plain(getattr(value, name)) for name in names}

@@ -140,7 +140,7 @@ def run_sweep(
         actor = actor or str(caller.current())
         job = _Sweep(spark, pipeline, platform, source, progress, actor, reason)
         if dry_run:
-            rows = [TableSweep(**plan) for plan in planned(source, job.epoch, targets, platform)]
+            rows = [TableSweep(**plan) for plan in planned(source, job.head, targets, platform)]
             return SweepResult(run, rows[0].position, time.monotonic() - began, rows)
         with job.noted(targets, run, keys) as noting:
             cut, results = job.sweep(targets, run, resume=resume, keys=keys)
@@ -176,7 +176,7 @@ class _Sweep:
         self.gate = Gate(self.catalog, pipeline, platform.gate)
         self.log = ChangeLog(self.catalog, pipeline)
         self.letters = DeadLetters(self.catalog, pipeline)
-        self.epoch = self.log.head().captured_through.epoch
+        self.head = self.log.head().captured_through
         self._capturing = threading.Lock()  # a slot admits one connection
 
     def sweep(
@@ -194,7 +194,7 @@ class _Sweep:
         ids = tuple(target.table for target in targets)
         with ExitStack() as stack:
             try:
-                cut = stack.enter_context(self.source.cut(ids, epoch=self.epoch))
+                cut = stack.enter_context(self.source.cut(ids, head=self.head))
             except TidegateError:
                 self._give_back(runs, run)
                 raise

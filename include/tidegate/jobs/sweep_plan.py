@@ -10,6 +10,7 @@ from typing import Any
 from tidegate.config.pipeline import LakeTarget, PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.connectors.protocol import Source
+from tidegate.envelope.position import Position
 from tidegate.errors import ConfigError, HeldError
 from tidegate.lake.gate import Gate, GateState
 from tidegate.names import TableId
@@ -92,11 +93,11 @@ def group_runs(gate: Gate, targets: Sequence[LakeTarget], run: str) -> list[Swee
 
 
 def planned(
-    source: Source, epoch: str, targets: Sequence[LakeTarget], platform: PlatformConfig
+    source: Source, head: Position, targets: Sequence[LakeTarget], platform: PlatformConfig
 ) -> Iterator[dict[str, Any]]:
     """What a sweep of each table would read. Takes a cut for a moment, writes nothing."""
     ids = tuple(target.table for target in targets)
-    with source.cut(ids, epoch=epoch) as cut:
+    with source.cut(ids, head=head) as cut:
         for target in targets:
             schema = contracted(cut.schema(target.table), target)
             chunks = cut.chunks(target.table, schema, platform.sweep.chunk_rows)

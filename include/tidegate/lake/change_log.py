@@ -28,10 +28,12 @@ from tidegate.lake.log_table import (
     LOG_SPEC,
     TABLE_NAME,
     LogHead,
+    captured,
+    reached,
 )
 from tidegate.lake.log_writer import LogWriter
 from tidegate.lake.positions import ancestors, summary
-from tidegate.names import CAPTURED_THROUGH, EPOCH_PROPERTY, STEP_PROPERTY
+from tidegate.names import STEP_PROPERTY
 
 __all__ = ["LOG_SCHEMA", "ChangeLog", "LogHead", "LogWriter"]
 
@@ -135,8 +137,7 @@ class ChangeLog:
 
     def _stamp(self, table: Table, at: Position, head: int | None) -> LogHead:
         properties = {
-            CAPTURED_THROUGH: str(at),
-            EPOCH_PROPERTY: at.epoch,
+            **reached(at),
             STEP_PROPERTY: "create",
         }
         try:
@@ -150,6 +151,6 @@ class ChangeLog:
 def _captured(metadata: TableMetadata) -> Iterator[tuple[Snapshot, Position]]:
     """Snapshots that say what was captured, newest first."""
     for snapshot in ancestors(metadata):
-        text = summary(snapshot).get(CAPTURED_THROUGH)
-        if text is not None:
-            yield snapshot, Position.parse(text)
+        position = captured(summary(snapshot))
+        if position is not None:
+            yield snapshot, position

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Final
 
 from pyiceberg.partitioning import PartitionField, PartitionSpec
@@ -21,6 +22,7 @@ from pyiceberg.types import (
 from tidegate.envelope.position import Position
 from tidegate.lake.ledger import CONTROL_PROPERTIES
 from tidegate.lake.tables import COMPACTION_RETRIES
+from tidegate.names import ANCHOR_PROPERTY, CAPTURED_THROUGH, EPOCH_PROPERTY
 
 TABLE_NAME: Final = "change_log"
 BUCKETS: Final = 8
@@ -80,3 +82,17 @@ class LogHead:
 
     snapshot_id: int
     captured_through: Position
+
+
+def reached(through: Position) -> dict[str, str]:
+    """How a snapshot's summary says what was captured."""
+    facts = {CAPTURED_THROUGH: str(through), EPOCH_PROPERTY: through.epoch}
+    return facts if through.anchor is None else {**facts, ANCHOR_PROPERTY: through.anchor}
+
+
+def captured(summary: Mapping[str, str]) -> Position | None:
+    """What a snapshot says was captured; None if it says nothing."""
+    text = summary.get(CAPTURED_THROUGH)
+    if text is None:
+        return None
+    return replace(Position.parse(text), anchor=summary.get(ANCHOR_PROPERTY))

@@ -13,8 +13,8 @@ from tidegate.config.pipeline import PipelineConfig
 from tidegate.envelope.position import Position, bytes_between
 from tidegate.lake.catalog import load
 from tidegate.lake.change_log import ChangeLog
+from tidegate.lake.log_table import captured
 from tidegate.lake.positions import ancestors, summary
-from tidegate.names import CAPTURED_THROUGH
 
 RATE_WINDOW: Final = timedelta(hours=1)
 """The source's pace of the last hour: long enough to even out a batch job, short enough to see
@@ -42,8 +42,7 @@ class LogTimes:
         head = log.head_of(table).captured_through
         seen: list[tuple[str, datetime]] = []
         for snapshot in ancestors(table.metadata):
-            text = summary(snapshot).get(CAPTURED_THROUGH)
-            position = Position.parse(text) if text else None
+            position = captured(summary(snapshot))
             if position is not None and position.epoch == head.epoch:
                 moment = datetime.fromtimestamp(snapshot.timestamp_ms / 1000, UTC)
                 seen.append((position.place, moment))

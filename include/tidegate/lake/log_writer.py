@@ -27,9 +27,9 @@ from pyiceberg.types import StringType
 from tidegate.envelope.position import Position
 from tidegate.errors import FatalError, RetriableError
 from tidegate.lake import commits
-from tidegate.lake.log_table import BUCKETS, LogHead
+from tidegate.lake.log_table import BUCKETS, LogHead, reached
 from tidegate.lake.positions import ancestors, summary
-from tidegate.names import CAPTURED_THROUGH, EPOCH_PROPERTY, PROPERTY_PREFIX
+from tidegate.names import PROPERTY_PREFIX
 
 if TYPE_CHECKING:
     from tidegate.lake.change_log import ChangeLog
@@ -104,8 +104,7 @@ class LogWriter:
         self.flush()
         facts = {
             **(properties or {}),
-            CAPTURED_THROUGH: str(through),
-            EPOCH_PROPERTY: through.epoch,
+            **reached(through),
             COMMIT_PROPERTY: self._token,
         }
         for attempt in range(_MOVED_LIMIT):

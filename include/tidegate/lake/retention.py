@@ -28,7 +28,8 @@ from tidegate.lake.change_log import ChangeLog
 from tidegate.lake.expiry import Expired, expire
 from tidegate.lake.gate import Gate, GateState
 from tidegate.lake.log_files import span_of
-from tidegate.names import CAPTURED_THROUGH, EPOCH_PROPERTY, STEP_PROPERTY
+from tidegate.lake.log_table import reached
+from tidegate.names import CAPTURED_THROUGH, STEP_PROPERTY
 
 READER_GRACE: Final = timedelta(hours=1)
 """Log snapshots this young stay: an apply that pinned one still reads its files."""
@@ -151,8 +152,7 @@ def _below(file_epoch: str, place: str, floor: Position, current: str) -> bool:
 def _stamp_trim(table: Table, dropped: Iterable[DataFile], head: int, through: Position) -> None:
     files = list(dropped)
     facts = {
-        CAPTURED_THROUGH: str(through),
-        EPOCH_PROPERTY: through.epoch,
+        **reached(through),
         STEP_PROPERTY: "trim",
     }
     if files:

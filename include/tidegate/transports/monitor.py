@@ -30,8 +30,7 @@ class EmbeddedSourceMonitor:
         self._slot_name = slot_name
 
     def status(self) -> SourceStatus:
-        head = self._times.head
-        return self._source.status(head.epoch if head else None)
+        return self._source.status(self._times.head)
 
     def lost(self) -> str | None:
         """Why the source's log no longer continues ours; None if it does, or nothing began."""

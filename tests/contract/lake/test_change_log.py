@@ -60,6 +60,14 @@ def test_another_epoch_is_refused_until_it_is_begun_on_purpose(log: ChangeLog) -
     assert log.begin_epoch(at(7, "e2")).captured_through == at(5, "e2")
 
 
+def test_an_anchor_is_kept_beside_what_was_captured(log: ChangeLog) -> None:
+    assert log.head().captured_through.anchor is None
+    log.writer().commit(boundary("e1", 20, "one"))
+    assert log.writer().through.anchor == "one"
+    log.begin_epoch(boundary("e2", 5, "two"))
+    assert log.head().captured_through.anchor == "two"
+
+
 def test_a_create_that_was_killed_before_its_stamp_is_finished(
     catalog: Catalog, pipeline: PipelineConfig
 ) -> None:

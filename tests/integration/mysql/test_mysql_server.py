@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from tests.integration.mysql.test_types import CASES, table_of
@@ -13,19 +11,16 @@ from tidegate.connectors.mysql import capture, sweep, types
 from tidegate.connectors.mysql.connection import connect, query
 from tidegate.connectors.mysql.connector import MysqlConnector
 from tidegate.names import TableId
-from tidegate.testing.mariadb_server import running
 
-pytestmark = [pytest.mark.mysql, pytest.mark.long]
+pytestmark = pytest.mark.mysql
 
 ONLY_MARIADB = ("uca1400", "json", "4326")
 """Cases whose type is MariaDB's own, is refused by validate here, or is stored otherwise."""
 
 
-@pytest.fixture(scope="module")
-def shop() -> Iterator[MysqlDatabase]:
-    with running("mysql") as server:
-        server.execute("CREATE DATABASE shop")
-        yield MysqlDatabase(server, "shop")
+@pytest.fixture
+def shop(mysql8_db: MysqlDatabase) -> MysqlDatabase:
+    return mysql8_db
 
 
 def test_validate_capture_and_cut_agree(shop: MysqlDatabase) -> None:
@@ -33,9 +28,9 @@ def test_validate_capture_and_cut_agree(shop: MysqlDatabase) -> None:
     source = MysqlConnector(shop.pipeline("items"), PlatformConfig())
     assert source.open().system.startswith("MySQL 8")
     assert source.validate().problems == ()
-    start, table = capture.new_epoch(shop.settings("items")), TableId("shop", "items")
+    start, table = capture.new_epoch(shop.settings("items")), TableId(shop.name, "items")
     shop.sql("INSERT INTO items VALUES (1, 'a'), (2, 'b'), (3, 'c')")
-    with sweep.open_cut(shop.settings("items"), (table,), start.epoch) as cut:
+    with sweep.open_cut(shop.settings("items"), (table,), start) as cut:
         schema = cut.schema(table)
         assert len(cut.chunks(table, schema, 1)) == 3
         shop.sql("DELETE FROM items WHERE id = 2")

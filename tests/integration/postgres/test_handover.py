@@ -92,13 +92,13 @@ def test_cut_plus_log_is_the_table_while_writers_go_on(
     writers = [threading.Thread(target=write, args=(db, stop, seed)) for seed in range(3)]
     source = PostgresConnector(pipeline, platform)
     log = ChangeLog(open_catalog(platform, pipeline), pipeline)
-    epoch = log.head().captured_through.epoch
+    start = log.head().captured_through
     cuts: list[tuple[Position, Rows]] = []
     for writer in writers:
         writer.start()
     try:
         for _ in range(5):
-            with source.cut((ITEMS,), epoch=epoch) as cut:
+            with source.cut((ITEMS,), head=start) as cut:
                 cuts.append((cut.position, at_cut(db, cut)))
             run_capture(pipeline, platform)
     finally:
@@ -119,11 +119,11 @@ def test_a_transaction_open_across_the_cut_is_whole_on_one_side(
     db = any_source_db
     source = PostgresConnector(pipeline, platform)
     log = ChangeLog(open_catalog(platform, pipeline), pipeline)
-    epoch = log.head().captured_through.epoch
+    start = log.head().captured_through
     seen: list[tuple[Position, Rows]] = []
 
     def sweep() -> None:
-        with source.cut((ITEMS,), epoch=epoch) as cut:
+        with source.cut((ITEMS,), head=start) as cut:
             seen.append((cut.position, at_cut(db, cut)))
 
     with db.connect() as writer:

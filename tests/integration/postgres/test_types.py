@@ -10,6 +10,7 @@ from tests.support.postgres import SourceDatabase
 from tidegate.config.platform import PlatformConfig
 from tidegate.connectors.postgres.connector import PostgresConnector
 from tidegate.connectors.postgres.types import native, select_expression
+from tidegate.envelope.position import Position
 from tidegate.jobs.capture import run_capture
 from tidegate.jobs.deploy import deploy
 from tidegate.lake.catalog import open_catalog
@@ -125,7 +126,7 @@ def test_log_and_sweep_agree_on_every_value_and_on_the_schema(
     )
     source = PostgresConnector(pipeline, platform)
     table = pipeline.source.table_ids[0]
-    with source.cut((table,), epoch=logged[0]["epoch"]) as cut:
+    with source.cut((table,), head=Position(logged[0]["epoch"], logged[0]["position"])) as cut:
         schema = cut.schema(table)
         assert schema == SchemaHistory(catalog, pipeline).get(logged[0]["schema_id"])
         swept = _as_the_driver_reads(wide, source, cut.snapshot_name, schema)

@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping
 from typing import Final, Literal
 
 from tidegate.connectors.changes import ChangeBatch
+from tidegate.connectors.mysql import history
+from tidegate.connectors.mysql.anchor import Anchor
 from tidegate.connectors.mysql.charsets import Charsets
 from tidegate.connectors.mysql.connection import Connection, connect, session, variable
 from tidegate.connectors.mysql.decoder import Decoder
@@ -20,19 +22,14 @@ from tidegate.connectors.mysql.failures import translated
 from tidegate.connectors.mysql.position import (
     FIRST_OFFSET,
     Epoch,
-    LogFile,
-    check_history,
+    Place,
     current,
-    file_named,
     file_number,
-    files,
-    number_of,
-    place_of,
-    reborn,
     server_identity,
 )
 from tidegate.connectors.mysql.settings import MysqlSettings
-from tidegate.connectors.mysql.wire import SILENCE_SECONDS, Wire, first_event_seconds
+from tidegate.connectors.mysql.skim import gtids_at
+from tidegate.connectors.mysql.wire import SILENCE_SECONDS, Wire
 from tidegate.envelope import log_rows
 from tidegate.envelope.position import Position, boundary
 from tidegate.errors import RetriableError
@@ -48,17 +45,14 @@ WAKE_SECONDS: Final = 1.0
 class MysqlStream:
     """Implements ``ChangeStream``; made by :func:`open_changes`."""
 
-    def __init__(
-        self, wire: Wire, decoder: Decoder, epoch: str, target: int | None, parcel_bytes: int
-    ) -> None:
+    def __init__(self, wire: Wire, decoder: Decoder, target: int | None, parcel_bytes: int) -> None:
         self._wire = wire
         self._decoder = decoder
-        self._epoch = epoch
         self._target = target
         self._parcel_bytes = parcel_bytes
 
     def __iter__(self) -> Iterator[ChangeBatch]:
-        through: Position | None = boundary(self._epoch, self._decoder.through)
+        through: Position | None = self._decoder.through
         heard = time.monotonic()
         while not self._is_last(through):
             parcel = self._wire.read(self._parcel_bytes, WAKE_SECONDS)
@@ -100,59 +94,47 @@ def open_changes(
     sql = connect(settings)
     try:
         with translated(settings, "checking the binary log"):
-            verify_history(settings, sql, after)
-            target = _target(sql, until)
+            joint = history.find(settings, sql, after)
+            target = _target(sql, until, joint.term)
             charsets = Charsets.read(sql)
             checksums = variable(sql, "binlog_checksum") == "CRC32"
-            number, offset = place_of(after)
-            name = file_named(sql, number)
         decoder = Decoder(
             after.epoch,
             settings.table_ids,
             charsets,
             lambda table: live(sql, table),
-            floor=after.lsn,
+            place=joint.place,
+            anchor=joint.anchor,
             max_value_bytes=settings.max_value_bytes,
             checksums=checksums,
         )
         wire = Wire(settings)
         try:
             with translated(settings, "reading changes"):
-                wire.start(name, max(offset, FIRST_OFFSET), settings.server_id)
+                wire.start(joint.name, max(joint.place.offset, FIRST_OFFSET), settings.server_id)
                 size = max(1, settings.batch_bytes // PARCEL_SHARE)
-                yield MysqlStream(wire, decoder, after.epoch, target, size)
+                yield MysqlStream(wire, decoder, target, size)
         finally:
             wire.close()
     finally:
         sql.close()
 
 
-def verify_history(settings: MysqlSettings, sql: Connection, after: Position) -> None:
-    """FatalError if the server's log does not continue ours."""
-    epoch, present = Epoch.parse(after.epoch), files(sql)
-    check_history(epoch, after, server_identity(sql), present, settings.tables)
-    began = next((log for log in present if log.number == epoch.file), None)
-    if began is not None:
-        reborn(epoch, _born(settings, began), settings.tables)
-
-
 def new_epoch(settings: MysqlSettings) -> Position:
     """Where the log ends now, as the start of a new epoch."""
     with session(settings, "joining the binary log") as sql:
         name, offset = current(sql)
-        born = _born(settings, LogFile(name, offset))
+        born = history.born(settings, name)
+        known = gtids_at(settings, sql, name, offset) if history.uses_gtids(sql) else None
         epoch = Epoch(server_identity(sql), file_number(name), born)
-    return boundary(str(epoch), number_of(epoch.file, offset))
+    anchor = Anchor(epoch.server, epoch.file, epoch.born).at(known)
+    return boundary(str(epoch), Place(0, epoch.file, offset).number, str(anchor))
 
 
-def _born(settings: MysqlSettings, file: LogFile) -> int:
-    return first_event_seconds(settings, file.name, FIRST_OFFSET)
-
-
-def _target(sql: Connection, until: Position | Literal["now"] | None) -> int | None:
+def _target(sql: Connection, until: Position | Literal["now"] | None, term: int) -> int | None:
     if until is None:
         return None
     if isinstance(until, Position):
         return until.lsn
     name, offset = current(sql)
-    return number_of(file_number(name), offset)
+    return Place(term, file_number(name), offset).number

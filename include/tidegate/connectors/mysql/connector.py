@@ -9,8 +9,8 @@ from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.connectors.changes import ChangeStream
 from tidegate.connectors.cut import Cut
-from tidegate.connectors.mysql import capture, discover, position, sweep, validate
-from tidegate.connectors.mysql.connection import is_mariadb, query, session, variable
+from tidegate.connectors.mysql import capture, discover, history, position, sweep, validate
+from tidegate.connectors.mysql.connection import Connection, is_mariadb, query, session, variable
 from tidegate.connectors.mysql.settings import MysqlSettings
 from tidegate.connectors.protocol import (
     ConnectorRole,
@@ -23,7 +23,7 @@ from tidegate.connectors.protocol import (
 )
 from tidegate.connectors.source_status import SlotStatus, SourceStatus
 from tidegate.envelope.position import BINLOG, Position
-from tidegate.errors import ConfigError
+from tidegate.errors import ConfigError, FatalError
 from tidegate.names import TableId
 from tidegate.schema.table import TableSchema
 from tidegate.schema.table_facts import TableFacts
@@ -106,23 +106,24 @@ class MysqlConnector:
     ) -> AbstractContextManager[ChangeStream]:
         return capture.open_changes(self.settings, after, until)
 
-    def cut(self, tables: tuple[TableId, ...], *, epoch: str) -> AbstractContextManager[Cut]:
-        return sweep.open_cut(self.settings, tables, epoch)
+    def cut(self, tables: tuple[TableId, ...], *, head: Position) -> AbstractContextManager[Cut]:
+        return sweep.open_cut(self.settings, tables, head)
 
     def check_history(self, after: Position) -> None:
         with session(self.settings, "checking the binary log") as connection:
-            capture.verify_history(self.settings, connection, after)
+            history.find(self.settings, connection, after)
 
-    def status(self, epoch: str | None = None) -> SourceStatus:
+    def status(self, head: Position | None = None) -> SourceStatus:
         """No slot keeps the log for us; what is on the server's disk is what may be read."""
         with session(self.settings, "reading the status") as connection:
             name, offset = position.current(connection)
             present = position.files(connection)
             keep = variable(connection, "max_binlog_total_size")
+            term = 0 if head is None else self._term(connection, head)
         size = sum(file.size for file in present)
-        nominal = epoch or f"{BINLOG}unknown_0_0"
+        epoch = head.epoch if head else f"{BINLOG}unknown_0_0"
         return SourceStatus(
-            current=position.position(nominal, name, offset),
+            current=position.position(epoch, term, name, offset),
             slot=SlotStatus(
                 name=self.settings.slot,
                 active_pid=None,
@@ -133,3 +134,11 @@ class MysqlConnector:
             keep_bytes=int(keep) if keep and int(keep) else None,
             log_bytes=size,
         )
+
+    def _term(self, connection: Connection, head: Position) -> int:
+        """A server that does not continue the log still has a status: seen as ours, which the
+        next capture refuses with the reason."""
+        try:
+            return history.term(self.settings, connection, head)
+        except FatalError:
+            return position.Place.of(head).term

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
 from tidegate.connectors.changes import ChangeBatch, SchemaSeen, TableHold
-from tidegate.connectors.mysql import ddl, events
+from tidegate.connectors.mysql import ddl, events, inflate
+from tidegate.connectors.mysql.anchor import Anchor
 from tidegate.connectors.mysql.charsets import Charsets
 from tidegate.connectors.mysql.events import HEADER, Transaction
-from tidegate.connectors.mysql.position import file_number, number_of
+from tidegate.connectors.mysql.position import Place, file_number, number_of, volume, way_back
 from tidegate.connectors.mysql.row_groups import Groups
 from tidegate.connectors.mysql.row_images import Table
 from tidegate.connectors.mysql.table_map import Slot, parse, table_name
@@ -39,13 +40,16 @@ class _Batch:
     """What one parcel gives."""
 
     groups: Groups
+    inner: inflate.Inner
+    view: memoryview
     seen: list[SchemaSeen] = field(default_factory=list)
     holds: dict[TableId, str] = field(default_factory=dict)
     transactions: int = 0
 
 
 class Decoder:
-    """One stream's decoder. Transactions that began before ``floor`` are durable and dropped."""
+    """One stream's decoder. Transactions that began before ``place`` are durable and dropped, and
+    so are those that another server's log repeats (``anchor``)."""
 
     def __init__(
         self,
@@ -54,99 +58,176 @@ class Decoder:
         charsets: Charsets,
         live: Live,
         *,
-        floor: int,
+        place: Place,
+        anchor: Anchor,
         max_value_bytes: int,
         checksums: bool,
     ) -> None:
         self._epoch = epoch
+        self._anchor = anchor
+        self._gtids, self._repeated = anchor.known, anchor.before
         self._taken = frozenset(tables)
         self._charsets = charsets
         self._live = live
         self._max_value = max_value_bytes
-        self._floor = floor
-        self._file = floor >> 32
-        self.through = floor  # number of the last boundary that was passed
+        self._floor = place.number
+        self._term = place.term
+        self._volume = volume(place.term, place.file)
+        self._passed = place.number  # the last boundary
+        self._at = 0  # where the event at hand begins in its file
         self._open: Transaction | None = None
         self._checksums = checksums  # of what comes before the first format event
         self._described: dict[bytes, Table | None] = {}
         self._by_id: dict[bytes, Table | None] = {}
         self._last: dict[TableId, TableSchema] = {}  # what the log used last
+        self._handlers: dict[int, Callable[[bytes, int, int, int, _Batch], None]] = {
+            **dict.fromkeys(events.ROWS, self._row_event),
+            **dict.fromkeys((*events.MARIADB_ROWS, events.PAYLOAD), self._inflated),
+            **dict.fromkeys((events.MARIADB_GTID, *events.GTIDS), self._begin),
+            **dict.fromkeys((events.QUERY, events.MARIADB_QUERY), self._query_event),
+            **dict.fromkeys((events.XID, events.XA_PREPARE), self._end_event),
+            events.TABLE_MAP: self._map_event,
+            events.ROTATE: self._rotate,
+            events.INCIDENT: self._incident,
+        }
+
+    @property
+    def through(self) -> Position:
+        """The last boundary that was passed."""
+        anchor = self._anchor.at(self._gtids)
+        return boundary(self._epoch, self._passed, str(anchor))
 
     def decode(self, parcel: Parcel) -> ChangeBatch:
         """Everything in ``parcel``; ``through`` is set if it ends between transactions."""
-        batch = _Batch(Groups(self._epoch, parcel.data, self._charsets, self._max_value))
+        data, inner = inflate.inflate(parcel)
+        groups = Groups(self._epoch, data, self._charsets, self._max_value)
+        batch = _Batch(groups, inner, memoryview(data))
         for start, end in parcel.events:
-            self._event(parcel.data, start, end, batch)
+            self._event(data, start, end, batch)
         rows = batch.groups.rows()
         batch.holds |= batch.groups.holds
         return ChangeBatch(
             rows=rows,
             schemas=tuple(batch.seen),
-            through=None if self._open is not None else boundary(self._epoch, self.through),
+            through=None if self._open is not None else self.through,
             transactions=batch.transactions,
             raw_bytes=len(parcel.data),
             holds=tuple(TableHold(str(t), why) for t, why in batch.holds.items()),
         )
 
     def _event(self, data: bytes, start: int, end: int, batch: _Batch) -> None:
-        kind = data[start + 4]
+        _, kind, _, size, ends_at, flags = events.HEAD.unpack_from(data, start)
         if kind == events.FORMAT:
             self._checksums = events.checksummed(data[start:end])
         if self._checksums:
-            check_crc(data, start, end)
+            check_crc(batch.view, start, end)
             end -= 4
-        ends_at = int.from_bytes(data[start + 13 : start + 17], "little")
-        if kind in events.ROWS or kind == events.PARTIAL_JSON:
-            self._rows(data, start, end, ends_at, kind, batch)
-            return
-        body = data[start + HEADER : end]
-        if kind == events.TABLE_MAP:
-            self._table_map(body, ends_at, batch)
-        elif kind in (events.MARIADB_GTID, *events.GTIDS):
-            self._begin(kind, body, data, start, ends_at)
-        elif kind == events.QUERY:
-            self._statement(body, ends_at, batch)
-        elif kind in (events.XID, events.XA_PREPARE):
-            self._end(ends_at, batch)
-        elif kind == events.ROTATE:
-            name, offset = events.rotate(body)
-            self._file = file_number(name)
-            self._pass(offset)
-        elif kind == events.INCIDENT:
-            batch.holds |= dict.fromkeys(self._taken, INCIDENT)
+        self._at = ends_at - size
+        handle = self._handlers.get(kind)
+        if handle is None:
+            self._other(kind, flags, ends_at)
         else:
-            self._other(kind, data[start + 17], ends_at)
+            handle(data, start, end, ends_at, batch)
 
-    def _begin(self, kind: int, body: bytes, data: bytes, start: int, ends_at: int) -> None:
-        seconds = int.from_bytes(data[start : start + 4], "little")
-        size = int.from_bytes(data[start + 9 : start + 13], "little")
-        number = number_of(self._file, ends_at - size)
-        read = events.mariadb_gtid if kind == events.MARIADB_GTID else events.mysql_gtid
-        self._open = read(body, seconds, number)
+    def _row_event(self, data: bytes, start: int, end: int, ends_at: int, batch: _Batch) -> None:
+        self._rows(data, start, end, self._offset(), batch)
+
+    def _map_event(self, data: bytes, start: int, end: int, ends_at: int, batch: _Batch) -> None:
+        self._table_map(data[start + HEADER : end], self._offset(), batch)
+
+    def _query_event(self, data: bytes, start: int, end: int, ends_at: int, batch: _Batch) -> None:
+        packed = data[start + 4] == events.MARIADB_QUERY
+        body = data[start + HEADER : end]
+        said = events.statement(body, inflate.text) if packed else events.statement(body)
+        self._statement(said, ends_at, batch)
+
+    def _end_event(self, data: bytes, start: int, end: int, ends_at: int, batch: _Batch) -> None:
+        self._end(ends_at, batch)
+
+    def _rotate(self, data: bytes, start: int, end: int, ends_at: int, batch: _Batch) -> None:
+        name, offset = events.rotate(data[start + HEADER : end])
+        self._volume = volume(self._term, file_number(name))
+        self._pass(offset)
+
+    def _incident(self, data: bytes, start: int, end: int, ends_at: int, batch: _Batch) -> None:
+        batch.holds |= dict.fromkeys(self._taken, INCIDENT)
+
+    def _begin(self, data: bytes, start: int, end: int, ends_at: int, batch: _Batch) -> None:
+        number = number_of(self._volume, self._at)
+        begun = self._open = events.transaction(data, start, end, number)
+        begun.known = number < self._floor
+        if self._repeated is not None:
+            begun.known = begun.known or self._repeats(begun.gtid)
+
+    def _repeats(self, gtid: Any) -> bool:
+        """Whether an earlier term's server told of it already."""
+        if gtid is None:
+            raise FatalError(
+                "source.other_system",
+                "the server that took over has transactions without a GTID in its log: which of"
+                " them were captured cannot be told",
+                hint=way_back(tuple(map(str, sorted(self._taken)))),
+            )
+        return self._repeated is not None and self._repeated.has(gtid)
 
     def _end(self, ends_at: int, batch: _Batch) -> None:
+        if self._open is not None:
+            self._note(self._open)
         self._open = None
         batch.transactions += 1
         self._pass(ends_at)
 
+    def _note(self, ended: Transaction) -> None:
+        """What is captured, by its name on every server."""
+        if self._gtids is None or ended.known:
+            return
+        if ended.gtid is None:
+            self._gtids = None  # gtid_mode was turned off meanwhile
+        else:
+            self._gtids.add(ended.gtid)
+
     def _pass(self, offset: int) -> None:
         if offset:
-            self.through = max(self.through, number_of(self._file, offset))
+            self._passed = max(self._passed, number_of(self._volume, offset))
+
+    def _offset(self) -> int:
+        """The event's own, from where its transaction begins, as if nothing were compressed."""
+        begun = self._open
+        if begun is None:
+            return 0
+        return number_of(self._volume, self._at) - begun.number + begun.inflated
+
+    def _inflated(self, data: bytes, start: int, end: int, ends_at: int, batch: _Batch) -> None:
+        """What a compressed event holds, at the offsets that it has when inflated."""
+        offset, inner = self._offset(), batch.inner[start]
+        base = inner[0][0]
+        for first, last in inner:
+            kind, at = data[first + 4], offset + first - base
+            if kind in events.ROWS:
+                self._rows(data, first, last, at, batch)
+            elif kind == events.TABLE_MAP:
+                self._table_map(data[first + HEADER : last], at, batch)
+            elif kind == events.QUERY:
+                self._statement(events.statement(data[first + HEADER : last]), ends_at, batch)
+            elif kind in (events.XID, events.XA_PREPARE):
+                self._end(ends_at, batch)
+            else:
+                self._other(kind, events.ARTIFICIAL, ends_at)
+        if self._open is not None:
+            self._open.inflated += max(0, inner[-1][1] - base - (end - start))
 
     def _other(self, kind: int, flags: int, ends_at: int) -> None:
-        if kind in (events.PAYLOAD, *events.MARIADB_COMPRESSED):
+        if kind == events.TAGGED_GTID:
             raise FatalError(
                 "capture.log_form",
-                "the log holds compressed events, which are not read",
-                hint="turn off binlog_transaction_compression and log_bin_compress, then"
-                " `tidegate recover`",
+                "the log holds transactions with a tagged GTID, which are not read",
+                hint="set gtid_next without a tag, then `tidegate recover`",
             )
         made_up = flags & events.ARTIFICIAL and kind not in events.HEARTBEATS
         if self._open is None and not made_up:
             self._pass(ends_at)
 
-    def _statement(self, body: bytes, ends_at: int, batch: _Batch) -> None:
-        said = events.statement(body)
+    def _statement(self, said: events.Statement, ends_at: int, batch: _Batch) -> None:
         word = said.sql[:12].strip().upper()
         transaction = self._open
         if word == "BEGIN" or word.startswith("XA START"):
@@ -157,7 +238,7 @@ class Decoder:
         if word in _COMMIT:
             self._end(ends_at, batch)
             return
-        if transaction is None or transaction.number >= self._floor:
+        if transaction is None or not transaction.known:
             self._effects(said, ends_at, batch)
         if transaction is None or not transaction.begun:
             self._end(ends_at, batch)
@@ -171,30 +252,30 @@ class Decoder:
             if schema is None or self._open is None:
                 batch.holds[table] = ddl.DROPPED
                 continue
-            self._in_force(schema, ends_at, batch)
-            batch.groups.truncate(schema, self._open, number_of(self._file, ends_at))
+            offset = number_of(self._volume, ends_at) - self._open.number
+            self._in_force(schema, offset - 1, batch)
+            batch.groups.truncate(schema, self._open, offset)
 
-    def _table_map(self, body: bytes, ends_at: int, batch: _Batch) -> None:
+    def _table_map(self, body: bytes, offset: int, batch: _Batch) -> None:
         number, description = body[:6], body[6:]
         if description not in self._described:
             self._described[description] = self._describe(body)
         table = self._described[description]
         self._by_id[number] = table
-        if table is None or self._open is None or self._open.number < self._floor:
+        if table is None or self._open is None or self._open.known:
             return
         if self._open.xa:
             batch.holds[table.schema.table] = XA
-        self._in_force(table.schema, ends_at, batch)
+        self._in_force(table.schema, offset, batch)
 
-    def _in_force(self, schema: TableSchema, ends_at: int, batch: _Batch) -> None:
+    def _in_force(self, schema: TableSchema, offset: int, batch: _Batch) -> None:
         """Note a schema that differs from the last one, right before the rows that follow: the
         same place on every re-read."""
         last = self._last.get(schema.table)
         if self._open is None or last is schema or last == schema:
             return
         self._last[schema.table] = schema
-        offset = number_of(self._file, ends_at) - self._open.number
-        place = lsn_place(self._open.number, offset - 1)
+        place = lsn_place(self._open.number, offset)
         batch.seen.append(SchemaSeen(schema, Position(self._epoch, place)))
 
     def _describe(self, body: bytes) -> Table | None:
@@ -224,25 +305,27 @@ class Decoder:
 
         return tuple(map(named, slots))
 
-    def _rows(
-        self, data: bytes, start: int, end: int, ends_at: int, kind: int, batch: _Batch
-    ) -> None:
+    def _rows(self, data: bytes, start: int, end: int, offset: int, batch: _Batch) -> None:
+        """``offset`` is the event's own in its transaction."""
         body = start + HEADER
         try:
             table = self._by_id[data[body : body + 6]]
         except KeyError:
-            if data[body : body + 6] == b"\xff\xff\xff\xff\xff\xff" or self._open is None:
+            if data[body : body + 6] == b"\xff\xff\xff\xff\xff\xff":
                 return  # the end of a statement without rows
             raise FatalError(
                 "capture.unknown_table",
                 "a row event names a table that the log did not describe",
                 hint="run capture again; if it stays, report this with the server's version",
             ) from None
+        if table is None:
+            return
         transaction = self._open
-        if table is None or transaction is None or transaction.xa:
-            return
-        if transaction.number < self._floor:
-            return
-        size = int.from_bytes(data[start + 9 : start + 13], "little")
-        offset = number_of(self._file, ends_at - size) - transaction.number
-        batch.groups.add(table, kind, start, end, offset, transaction)
+        if transaction is None:
+            raise FatalError(
+                "capture.log_form",
+                f"rows of {table.schema.table} lie outside of a transaction",
+                hint="report this with the server's version",
+            )
+        if not transaction.xa and not transaction.known:
+            batch.groups.add(table, data[start + 4], start, end, offset, transaction)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from functools import lru_cache
+from typing import Any, Final
+from uuid import UUID
 
 HEADER: Final = 19
 """Timestamp 4, type 1, server 4, size 4, end in the file 4, flags 2."""
+HEAD: Final = struct.Struct("<IBIIIH")
 
 QUERY: Final = 2
 ROTATE: Final = 4
@@ -19,23 +23,29 @@ UPDATE: Final = (24, 31)
 DELETE: Final = (25, 32)
 INCIDENT: Final = 26
 HEARTBEATS: Final = (27, 41)
-GTIDS: Final = (33, 34)  # MySQL's, with and without a name
+GTID: Final = 33
+GTIDS: Final = (GTID, 34)  # MySQL's, with and without a name
+TAGGED_GTID: Final = 42  # since MySQL 8.3, and only where someone tags transactions
 XA_PREPARE: Final = 38
 PARTIAL_JSON: Final = 39
 PAYLOAD: Final = 40  # a whole transaction, compressed
 MARIADB_GTID: Final = 162
 MARIADB_ENCRYPTED: Final = 164
-MARIADB_COMPRESSED: Final = tuple(range(165, 172))
+MARIADB_QUERY: Final = 165  # compressed
+MARIADB_ROWS: Final = {166: 23, 167: 24, 168: 25, 169: 30, 170: 31, 171: 32}
+"""Compressed row events, and what they are otherwise."""
 
-ROWS_V2: Final = (30, 31, 32)
-ROWS: Final = frozenset({*WRITE, *UPDATE, *DELETE})
+ROWS_V2: Final = (30, 31, 32, PARTIAL_JSON)
+ROWS: Final = frozenset({*WRITE, *UPDATE, *DELETE, PARTIAL_JSON})
 
 ARTIFICIAL: Final = 0x20
 """Flag of events that the server made up for us: they have no place in the file."""
 
+_TABLE_BYTES: Final = 8
 _STANDALONE: Final = 1
 _PREPARED_XA: Final = 64
 _POST_GTID: Final = struct.Struct("<B16sq")
+_MARIADB_GTID: Final = struct.Struct("<QIB")
 
 
 @dataclass(slots=True)
@@ -47,6 +57,15 @@ class Transaction:
     tx_id: int
     begun: bool  # False: a single statement follows, and the group ends with it
     xa: bool = False  # prepared only: whether it commits is decided later
+    gtid: Any = None  # of the server's own kind (``gtid``)
+    known: bool = False  # captured before: nothing of it is taken
+    inflated: int = 0  # bytes that its compressed events have grown by so far
+
+
+def columns_at(data: bytes, start: int, kind: int) -> int:
+    """Where a row event names its columns: behind the table's number, flags, and what is extra."""
+    at = start + HEADER + _TABLE_BYTES
+    return at + int.from_bytes(data[at : at + 2], "little") if kind in ROWS_V2 else at
 
 
 def rotate(body: bytes) -> tuple[str, int]:
@@ -55,25 +74,36 @@ def rotate(body: bytes) -> tuple[str, int]:
     return body[8:].decode(), offset
 
 
-def mariadb_gtid(body: bytes, seconds: int, number: int) -> Transaction:
-    sequence, _domain, flags = struct.unpack_from("<QIB", body)
+def transaction(data: bytes, start: int, end: int, number: int) -> Transaction:
+    """What a GTID event begins, at ``number``."""
+    seconds, kind, server, *_ = HEAD.unpack_from(data, start)
+    if kind != MARIADB_GTID:
+        return _mysql(data[start + HEADER : end], kind, seconds, number)
+    sequence, domain, flags = _MARIADB_GTID.unpack_from(data, start + HEADER)
     return Transaction(
         number,
         seconds * 1_000_000,
         sequence & 0x7FFFFFFFFFFFFFFF,
-        begun=not flags & _STANDALONE,
-        xa=bool(flags & _PREPARED_XA),
+        not flags & _STANDALONE,
+        bool(flags & _PREPARED_XA),
+        (domain, server, sequence),
     )
 
 
-def mysql_gtid(body: bytes, seconds: int, number: int) -> Transaction:
-    _flags, _uuid, sequence = _POST_GTID.unpack_from(body)
+@lru_cache(maxsize=64)
+def _source(octets: bytes) -> str:
+    return str(UUID(bytes=octets))
+
+
+def _mysql(body: bytes, kind: int, seconds: int, number: int) -> Transaction:
+    _flags, source, sequence = _POST_GTID.unpack_from(body)
     micros = seconds * 1_000_000
     logical = _POST_GTID.size
     if len(body) >= logical + 24 and body[logical] == 2:
         # The time of this commit; bit 55 says that the original's time follows.
         micros = int.from_bytes(body[logical + 17 : logical + 24], "little") & ~(1 << 55)
-    return Transaction(number, micros, sequence, begun=False)
+    gtid = (_source(source), sequence) if kind == GTID else None
+    return Transaction(number, micros, sequence, begun=False, gtid=gtid)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +114,12 @@ class Statement:
     sql: str
 
 
-def statement(body: bytes) -> Statement:
+def statement(body: bytes, plain: Callable[[bytes], bytes] = bytes) -> Statement:
+    """``plain`` undoes what was done to the text."""
     _thread, _seconds, database, _error, variables = struct.unpack_from("<IIBHH", body)
     at = 13 + variables
     name = body[at : at + database].decode("utf-8", "replace")
-    return Statement(name, body[at + database + 1 :].decode("utf-8", "replace"))
+    return Statement(name, plain(body[at + database + 1 :]).decode("utf-8", "replace"))
 
 
 def checksummed(format_body: bytes) -> bool:

@@ -1,8 +1,9 @@
-"""Places in the binary log, and the epoch: one server's log, from the file it was joined at on.
+"""Places in the binary log, and the epoch: one log, from the file it was joined at on.
 
-A place's number is the file's number (32 bits) and the offset (32 bits) at which a transaction
-begins. Events of the same transaction stand at their rows' offsets from there, which are the same
-on every re-read and for every choice of tables.
+A place's number is the term (8 bits), the file's number (24 bits) and the offset (32 bits) at which
+a transaction begins. Events of the same transaction stand at their rows' offsets from there, which
+are the same on every re-read and for every choice of tables. A term begins where another server
+takes over and its log continues ours by GTID (``history``): its files have numbers of their own.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ from tidegate.errors import FatalError, SetupError
 
 FIRST_OFFSET: Final = 4
 """Behind a file's magic number."""
+_FILE_BITS: Final = 24
+_LAST_FILE: Final = (1 << _FILE_BITS) - 1
+_LAST_TERM: Final = 255
 _NAME: Final = re.compile(r"(?P<base>.+)\.(?P<number>\d{6,})\Z")
 _EPOCH: Final = re.compile(
     rf"{BINLOG}(?P<server>[0-9a-z-]+)_(?P<file>[0-9a-f]+)_(?P<born>[0-9a-f]+)\Z"
@@ -76,14 +80,39 @@ def file_number(name: str) -> int:
     return int(match["number"])
 
 
-def number_of(file: int, offset: int) -> int:
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a position's number says."""
+
+    term: int
+    file: int
+    offset: int
+
+    @classmethod
+    def of(cls, position: Position) -> Place:
+        high, offset = position.lsn >> 32, position.lsn & 0xFFFFFFFF
+        return cls(high >> _FILE_BITS, high & _LAST_FILE, offset)
+
+    @property
+    def number(self) -> int:
+        return number_of(volume(self.term, self.file), self.offset)
+
+
+def volume(term: int, file: int) -> int:
+    """A file of a term: what comes before the offset."""
+    if file > _LAST_FILE or term > _LAST_TERM:
+        raise FatalError(
+            "position.exhausted",
+            f"there is no place for term {term} and binary log file {file}",
+            hint="`tidegate recover` after RESET MASTER (RESET BINARY LOGS AND GTIDS), which"
+            " numbers files from 1",
+        )
+    return term << _FILE_BITS | file
+
+
+def number_of(volume: int, offset: int) -> int:
     """What a place's text holds."""
-    return (file << 32) | offset
-
-
-def place_of(position: Position) -> tuple[int, int]:
-    """File number and offset."""
-    return position.lsn >> 32, position.lsn & 0xFFFFFFFF
+    return (volume << 32) | offset
 
 
 def files(connection: Connection) -> list[LogFile]:
@@ -92,16 +121,8 @@ def files(connection: Connection) -> list[LogFile]:
     return [LogFile(str(row[0]), int(row[1])) for row in rows]
 
 
-def file_named(connection: Connection, number: int) -> str:
-    """The name of a file that the server has."""
-    for file in files(connection):
-        if file.number == number:
-            return file.name
-    raise FatalError(
-        "capture.log_purged",
-        f"the binary log file number {number} is not on the server any more",
-        hint=way_back(()),
-    )
+def position(epoch: str, term: int, name: str, offset: int) -> Position:
+    return boundary(epoch, Place(term, file_number(name), offset).number)
 
 
 def current(connection: Connection) -> tuple[str, int]:
@@ -127,52 +148,6 @@ def server_identity(connection: Connection) -> str:
         return uuid.lower()
     domain = variable(connection, "gtid_domain_id") or "0"
     return f"{domain}-{variable(connection, 'server_id')}"
-
-
-def position(epoch: str, name: str, offset: int) -> Position:
-    return boundary(epoch, number_of(file_number(name), offset))
-
-
-def check_history(
-    epoch: Epoch, after: Position, server: str, present: list[LogFile], tables: tuple[str, ...]
-) -> None:
-    """Refuse to go on where the server's log no longer continues ours, and say which of the ways
-    that can happen it was."""
-    if server != epoch.server:
-        raise FatalError(
-            "source.other_system",
-            f"the source is server {server}, but the change log was taken from {epoch.server}"
-            " (a failover, or another address): file names and offsets mean nothing there",
-            hint=way_back(tables),
-        )
-    file, offset = place_of(after)
-    numbers = {log.number: log for log in present}
-    if not numbers or file > max(numbers) or (file in numbers and numbers[file].size < offset):
-        raise FatalError(
-            "capture.log_reset",
-            f"the binary log ends before the place the change log has reached (file {file}, offset"
-            f" {offset}): it was reset, or restored from a backup",
-            hint=way_back(tables),
-        )
-    if file not in numbers:
-        raise FatalError(
-            "capture.log_purged",
-            f"the server has purged binary log file {file} before it was captured; its oldest is"
-            f" {min(numbers)}",
-            hint=f"{way_back(tables)}. Keep files longer than captures are apart"
-            " (expire_logs_days, binlog_expire_logs_seconds)",
-        )
-
-
-def reborn(epoch: Epoch, born: int, tables: tuple[str, ...]) -> None:
-    """Refuse a file of the known number that began at another time: the log was reset."""
-    if born != epoch.born:
-        raise FatalError(
-            "capture.log_reset",
-            f"binary log file {epoch.file} is not the one the change log began in: the log was"
-            " reset",
-            hint=way_back(tables),
-        )
 
 
 def way_back(tables: tuple[str, ...]) -> str:

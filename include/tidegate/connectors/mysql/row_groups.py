@@ -13,7 +13,7 @@ import pyarrow as pa
 from tidegate.connectors.mysql import events
 from tidegate.connectors.mysql.charsets import Charsets
 from tidegate.connectors.mysql.discover import Absent, absent
-from tidegate.connectors.mysql.events import HEADER, Transaction
+from tidegate.connectors.mysql.events import Transaction
 from tidegate.connectors.mysql.row_images import (
     Image,
     Table,
@@ -29,7 +29,6 @@ from tidegate.envelope.change import Op
 from tidegate.names import TableId
 from tidegate.schema.table import TableSchema
 
-_TABLE_BYTES: Final = 8  # number 6, flags 2
 _UPDATES: Final = (*events.UPDATE, events.PARTIAL_JSON)
 
 
@@ -78,9 +77,7 @@ class Groups:
         transaction: Transaction,
     ) -> None:
         """A row event; ``offset`` is the event's own in its transaction."""
-        data, at = self._data, start + HEADER + _TABLE_BYTES
-        if kind in (*events.ROWS_V2, events.PARTIAL_JSON):
-            at += int.from_bytes(data[at : at + 2], "little")
+        data, at = self._data, events.columns_at(self._data, start, kind)
         count, bitmap = len(table.slots), (len(table.slots) + 7) // 8
         first = at + (1 if count < 251 else 3)
         last = first + bitmap * (2 if kind in _UPDATES else 1)
@@ -95,10 +92,10 @@ class Groups:
         group.offsets.append(offset + last - start)
         group.transactions.append(transaction)
 
-    def truncate(self, schema: TableSchema, transaction: Transaction, ends_at: int) -> None:
+    def truncate(self, schema: TableSchema, transaction: Transaction, offset: int) -> None:
         places = _Places(
             np.array([transaction.number], np.uint64),
-            np.array([ends_at - transaction.number], np.uint64),
+            np.array([offset], np.uint64),
             np.array([transaction.micros], np.int64),
             np.array([transaction.tx_id], np.int64),
         )

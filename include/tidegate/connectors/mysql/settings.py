@@ -51,6 +51,12 @@ class MysqlSettings(Section):
     max_snapshot_seconds: float
 
     @property
+    def other_server_id(self) -> int:
+        """For looks into the log beside a capture: the server ends the older of two replicas of
+        one number."""
+        return self.server_id ^ _SERVER_IDS
+
+    @property
     def table_ids(self) -> tuple[TableId, ...]:
         return tuple(TableId.parse(table) for table in self.tables)
 

@@ -20,14 +20,18 @@ from tidegate.names import TableId
 
 @contextmanager
 def exact_snapshot(
-    settings: MysqlSettings, holder: Connection, tables: tuple[TableId, ...], epoch: str
+    settings: MysqlSettings,
+    holder: Connection,
+    tables: tuple[TableId, ...],
+    epoch: str,
+    term: int,
 ) -> Iterator[Position]:
     """A snapshot on ``holder`` for as long as the context is open, and its position: a transaction
     on ``tables`` is visible if and only if it lies at or before it."""
     query(holder, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
     place = _mariadb(holder) if is_mariadb(holder) else _mysql(settings, holder, tables)
     try:
-        yield position(epoch, *place)
+        yield position(epoch, term, *place)
     finally:
         query(holder, "ROLLBACK")
 

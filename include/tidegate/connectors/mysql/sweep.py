@@ -15,10 +15,10 @@ from typing import Final
 
 from tidegate.connectors.cut import Chunk, JdbcRead, KeyFacts, Settled, Survey
 from tidegate.connectors.mysql import chunks as chunking
-from tidegate.connectors.mysql import discover, types
+from tidegate.connectors.mysql import discover, history, types
 from tidegate.connectors.mysql.connection import Connection, connect, jdbc, query
 from tidegate.connectors.mysql.failures import translated
-from tidegate.connectors.mysql.position import Epoch, check_history, files, server_identity
+from tidegate.connectors.mysql.position import Place
 from tidegate.connectors.mysql.settings import MysqlSettings
 from tidegate.connectors.mysql.snapshot import exact_snapshot
 from tidegate.connectors.selecting import Checksum
@@ -96,7 +96,11 @@ class MysqlCut:
         with (
             self._asking("counting rows at the last cut"),
             exact_snapshot(
-                self._settings, self._connection, (table,), self.position.epoch
+                self._settings,
+                self._connection,
+                (table,),
+                self.position.epoch,
+                Place.of(self.position).term,
             ) as position,
         ):
             row = query(self._connection, sql)[0]
@@ -199,7 +203,7 @@ def no_shared_cut() -> ConfigError:
 
 @contextmanager
 def open_cut(
-    settings: MysqlSettings, tables: tuple[TableId, ...], epoch: str
+    settings: MysqlSettings, tables: tuple[TableId, ...], head: Position
 ) -> Iterator[MysqlCut]:
     """The position from which the log completes whatever is read afterwards."""
     connection = connect(settings)
@@ -207,14 +211,9 @@ def open_cut(
         with translated(settings, "making the cut"):
             for table in tables:
                 discover.discover(connection, table)
-            with exact_snapshot(settings, connection, tables, epoch) as position:
-                check_history(
-                    Epoch.parse(epoch),
-                    position,
-                    server_identity(connection),
-                    files(connection),
-                    settings.tables,
-                )
+            term = history.term(settings, connection, head)
+            with exact_snapshot(settings, connection, tables, head.epoch, term) as position:
+                pass
         yield MysqlCut(settings, connection, position)
     finally:
         connection.close()

@@ -90,15 +90,14 @@ def _log_form(connection: Connection) -> Iterator[Problem]:
                 f"SET GLOBAL {name} = '{wanted}' (and in the server's configuration; sessions"
                 " that are open keep the old value until they reconnect)",
             )
-    for name, off in (
-        ("binlog_transaction_compression", "OFF"),
-        ("log_bin_compress", "OFF"),
-        ("binlog_row_value_options", ""),
-    ):
-        value = variable(connection, name)
-        if value is not None and value.upper() != off:
-            message = f"{name} is {value}: such events are not read yet"
-            yield _error(name, message, f"SET GLOBAL {name} = '{off}'")
+    options = variable(connection, "binlog_row_value_options")
+    if options:
+        yield _error(
+            "binlog_row_value_options",
+            f"binlog_row_value_options is {options}: the log holds parts of documents, which are"
+            " not read yet",
+            "SET GLOBAL binlog_row_value_options = ''",
+        )
     if (variable(connection, "encrypt_binlog") or "OFF").upper() == "ON":
         yield _warning("encrypt_binlog", "the log is encrypted on disk; it is sent decrypted")
 

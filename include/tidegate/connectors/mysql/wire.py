@@ -30,6 +30,7 @@ _DUMP: Final = 0x12
 _LARGEST: Final = 0xFFFFFF
 """A packet of this length goes on in the next."""
 _PURGED: Final = 1236
+_CRC: Final = struct.Struct("<I")
 
 
 @dataclass(slots=True)
@@ -80,7 +81,7 @@ class Wire:
                 break
             piece = self._socket.recv(min(RECEIVE_BYTES, size))
             if not piece:
-                raise _ended("the server closed the connection")
+                raise ended("the server closed the connection")
             self._rest += piece
             received += len(piece)
         return received
@@ -135,10 +136,10 @@ class Wire:
         return self._driver._sock
 
 
-def check_crc(data: bytes, start: int, end: int) -> None:
+def check_crc(view: memoryview, start: int, end: int) -> None:
     """Refuse an event that is not what the server wrote."""
-    told = int.from_bytes(data[end - 4 : end], "little")
-    if zlib.crc32(memoryview(data)[start : end - 4]) != told:
+    (told,) = _CRC.unpack_from(view, end - 4)
+    if zlib.crc32(view[start : end - 4]) != told:
         raise RetriableError(
             "capture.checksum",
             "an event of the binary log does not match its checksum",
@@ -150,8 +151,7 @@ def first_event_seconds(settings: MysqlSettings, file: str, offset: int) -> int:
     """When ``file`` began, by its own first event."""
     wire = Wire(settings)
     try:
-        # Another number than the capture's: the server ends the older of two replicas of one.
-        wire.start(file, offset, settings.server_id ^ 0x40000000)
+        wire.start(file, offset, settings.other_server_id)
         deadline = time.monotonic() + SILENCE_SECONDS
         while time.monotonic() < deadline:
             parcel = wire.read(1, HEARTBEAT_SECONDS)
@@ -160,12 +160,12 @@ def first_event_seconds(settings: MysqlSettings, file: str, offset: int) -> int:
                     return int.from_bytes(parcel.data[start : start + 4], "little")
     finally:
         wire.close()
-    raise _ended("the server did not say when its log file began")
+    raise ended("the server did not say when its log file began")
 
 
 def _refused(packet: bytes) -> Exception:
     if packet[0] == 0xFE:
-        return _ended("the server ended the stream")
+        return ended("the server ended the stream")
     code = int.from_bytes(packet[1:3], "little")
     if code == _PURGED:
         return FatalError(
@@ -177,7 +177,7 @@ def _refused(packet: bytes) -> Exception:
     return pymysql.err.OperationalError(code, packet[9:].decode("utf-8", "replace"))
 
 
-def _ended(what: str) -> RetriableError:
+def ended(what: str) -> RetriableError:
     return RetriableError(
         "source.unreachable", what, hint="the next attempt goes on where this one was"
     )

@@ -112,12 +112,12 @@ class PostgresConnector:
     ) -> AbstractContextManager[ChangeStream]:
         return capture.open_changes(self.settings, after, until)
 
-    def cut(self, tables: tuple[TableId, ...], *, epoch: str) -> AbstractContextManager[Cut]:
-        return sweep.open_cut(self.settings, tables, epoch)
+    def cut(self, tables: tuple[TableId, ...], *, head: Position) -> AbstractContextManager[Cut]:
+        return sweep.open_cut(self.settings, tables, head.epoch)
 
     def check_history(self, after: Position) -> None:
         with session(self.settings, "checking the slot") as connection:
             slot_checks.check_slot(connection, self.settings, after)
 
-    def status(self, epoch: str | None = None) -> SourceStatus:
-        return status.status(self.settings, epoch)
+    def status(self, head: Position | None = None) -> SourceStatus:
+        return status.status(self.settings, head.epoch if head else None)
