@@ -171,9 +171,9 @@ class Cut(Protocol):
         *,
         too_large: Collection[str] = (),
     ) -> str:
-        """Like ``select_sql``, every column as the log prints it: what a dead letter keeps. Of the
-        columns ``too_large``, values that are so are NULL, and :func:`lost_flag` of their slots
-        says which."""
+        """Like ``select_sql``, every column as the log prints it (a float may be spelled
+        otherwise): what a dead letter keeps. Of the columns ``too_large``, values that are so are
+        NULL, and :func:`lost_flag` of their slots says which."""
         ...
 
     def too_large_sql(self, column: Column) -> str:

@@ -165,7 +165,8 @@ class Connector(Protocol):
         ...
 
     def validate(self) -> ValidationReport:
-        """Every problem at once, nothing changed on the other side."""
+        """Every problem at once, nothing changed on the other side. Of one that cannot be reached
+        there is nothing to report: it raises what :meth:`open` does."""
         ...
 
     def run(self, request: RunRequest) -> RunSummary:
@@ -217,7 +218,10 @@ class Source(Connector, Protocol):
     def changes(
         self, after: Position, *, until: Position | Literal["now"] | None = None
     ) -> AbstractContextManager[ChangeStream]:
-        """Everything committed after ``after``; FatalError if the log no longer has it."""
+        """Everything committed after ``after``; FatalError if the log no longer has it.
+
+        Whoever asks has everything up to ``after``: the source may forget it (I2).
+        """
         ...
 
     def cut(self, tables: tuple[TableId, ...], *, epoch: str) -> AbstractContextManager[Cut]:
