@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tidegate.airflow.hooks.source import source_secrets
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.secrets import apply_secrets
-from tidegate.config.source import SourceType
+from tidegate.config.source_types import MYSQL
 from tidegate.names import CATALOG, TableId
 
 if TYPE_CHECKING:
@@ -72,8 +72,8 @@ def _source(pipeline: PipelineConfig, table: str) -> InputDataset:
     from openlineage.client.event_v2 import InputDataset
 
     source, name = pipeline.source, TableId.parse(table)
-    namespace = f"{source.source_type.value}://{source.host}:{source.port}"
-    if source.source_type is SourceType.MYSQL:  # a schema is a database there
+    namespace = f"{source.source_type}://{source.host}:{source.port}"
+    if source.source_type == MYSQL:  # a schema is a database there
         return InputDataset(namespace=namespace, name=str(name))
     return InputDataset(namespace=namespace, name=f"{source.database}.{name}")
 

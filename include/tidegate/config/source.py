@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
 
+from tidegate.config import source_types
 from tidegate.config.base import Section
 from tidegate.errors import ConfigError
 from tidegate.names import TableId
@@ -16,11 +17,6 @@ CONNECT_TIMEOUT_SECONDS: Final = 10
 
 
 MYSQL_PORT: Final = 3306
-
-
-class SourceType(StrEnum):
-    POSTGRES = "postgres"
-    MYSQL = "mysql"
 
 
 class SnapshotMode(StrEnum):
@@ -43,7 +39,11 @@ TableName = Annotated[str, AfterValidator(_table)]
 class SourceConfig(Section):
     """Where the changes come from."""
 
-    source_type: SourceType = Field(SourceType.POSTGRES, description="Kind of source database.")
+    source_type: Annotated[str, AfterValidator(source_types.check)] = Field(
+        source_types.POSTGRES,
+        description="Kind of source database: postgres, mysql, or the name of a connector that a"
+        " package brings.",
+    )
     connection_id: str | None = Field(
         None,
         description="Airflow connection that replaces host, port, username and password; outside"
@@ -94,11 +94,14 @@ class SourceConfig(Section):
     connect_timeout_seconds: int = Field(
         CONNECT_TIMEOUT_SECONDS, ge=1, description="Give up connecting after this."
     )
+    options: dict[str, Any] = Field(
+        {}, description="Settings of a package's connector, which checks them; ours take none."
+    )
 
     @model_validator(mode="before")
     @classmethod
     def _port_of_kind(cls, data: Any) -> Any:
-        if isinstance(data, dict) and str(data.get("source_type")) == SourceType.MYSQL:
+        if isinstance(data, dict) and str(data.get("source_type")) == source_types.MYSQL:
             return {"port": MYSQL_PORT, **data}
         return data
 

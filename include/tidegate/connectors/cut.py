@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from tidegate.connectors.selecting import Selecting
 from tidegate.envelope.position import Position
+from tidegate.errors import ConfigError
 from tidegate.names import TableId
 from tidegate.schema.table import Column, TableSchema
 from tidegate.schema.table_facts import TableFacts
@@ -90,23 +91,21 @@ class Settled:
     survey: Survey
 
 
-class Cut(Selecting, Protocol):
+def lost_flag(slot: int) -> str:
+    """The column that says whether the value of ``slot`` was left out (``text_sql``)."""
+    return f"_cdc_lost{slot}"
+
+
+class Cut(Protocol):
     """The tables as they were at one position, for as long as the context is open.
 
-    Exact where ``shared``: a transaction is visible at the cut if and only if its changes lie at
-    or before ``position`` in the log. A source whose connections cannot share a snapshot promises
-    less: what lies at or before ``position`` is visible to every read, later changes may be. Its
-    rows become exact by draining the log from ``position`` to that of :meth:`settle`.
+    What lies at or before ``position`` in the log is visible to every read; later changes may be,
+    unless it is a :class:`SharedCut`. The rows become exact by draining the log from ``position``
+    to that of :meth:`settle`.
     """
 
     @property
-    def shared(self) -> bool: ...
-
-    @property
     def position(self) -> Position: ...
-
-    @property
-    def snapshot_name(self) -> str: ...
 
     @property
     def jdbc(self) -> JdbcRead: ...
@@ -164,6 +163,27 @@ class Cut(Selecting, Protocol):
         """
         ...
 
+    def text_sql(
+        self,
+        table: TableId,
+        schema: TableSchema,
+        predicate: Chunk | str | None = None,
+        *,
+        too_large: Collection[str] = (),
+    ) -> str:
+        """Like ``select_sql``, every column as the log prints it (a float may be spelled
+        otherwise): what a dead letter keeps. Of the columns ``too_large``, values that are so are
+        NULL, and :func:`lost_flag` of their slots says which."""
+        ...
+
+    def too_large_sql(self, column: Column) -> str:
+        """A predicate, never NULL: a row's value is larger than ``capture.max_value_bytes``."""
+        ...
+
+    def ordered_sql(self, column: Column) -> str:
+        """``column`` as an expression that compares as the lake does: text by its bytes."""
+        ...
+
     def native(self, column: Column) -> bool:
         """True: JDBC delivers the final value. False: the log path's text, cast like the log."""
         ...
@@ -171,3 +191,26 @@ class Cut(Selecting, Protocol):
     def check(self) -> None:
         """Raise if the cut no longer holds (connection lost, maximum age reached)."""
         ...
+
+
+@runtime_checkable
+class SharedCut(Cut, Selecting, Protocol):
+    """A cut that any number of connections read: a transaction is visible to each of them if and
+    only if its changes lie at or before ``position`` in the log. Of sources that can
+    (``Capability.CUT_SHARE``): verify, reload and dead letters of a sweep need it."""
+
+    @property
+    def snapshot_name(self) -> str:
+        """What a connection of the source names to join."""
+        ...
+
+
+def shared(cut: Cut) -> SharedCut:
+    """``cut``, where it is one."""
+    if isinstance(cut, SharedCut):
+        return cut
+    raise ConfigError(
+        "source.no_shared_cut",
+        "the source's connections cannot read at one common position",
+        hint="sweep the table instead",
+    )

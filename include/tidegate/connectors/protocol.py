@@ -1,8 +1,10 @@
 """Connector protocol v4: one lifecycle for sources, destinations and transforms.
 
 ``open → OpenInfo``, ``validate → ValidationReport``, ``run(RunRequest) → RunSummary``, ``close``.
-Records are frozen; each connector has its own strict settings model. A change source adds
-``provision``, ``changes`` and ``cut``; what it promises about them is said at :class:`Source`.
+Records are frozen; each connector has its own strict settings model. What one can do beyond the
+lifecycle it says as data (:class:`Capability`): callers ask for that, never for a connector's kind.
+A change source adds ``provision``, ``changes`` and ``cut``; what it promises about them is said at
+:class:`Source`. ``tidegate.testing.connector`` holds every connector to it.
 """
 
 from __future__ import annotations
@@ -37,6 +39,17 @@ class RunPhase(StrEnum):
     TRANSFORM = "transform"
 
 
+class Capability(StrEnum):
+    """What a connector can do: a noun and an action, as the specification names things."""
+
+    SCHEMA_DISCOVER = "schema-discover"  # the phase ``discover`` of :meth:`Connector.run`
+    TABLES_LIST = "tables-list"  # it is a :class:`ListsTables`
+    SOURCE_PROVISION = "source-provision"  # something is made at the source, and taken away again
+    CHANGES_READ = "changes-read"  # its log can be followed
+    CUT_READ = "cut-read"  # its tables can be read at a cut
+    CUT_SHARE = "cut-share"  # its cuts are :class:`~tidegate.connectors.cut.SharedCut`
+
+
 class Severity(StrEnum):
     ERROR = "error"  # deploy refuses
     WARNING = "warning"  # worth knowing
@@ -51,7 +64,7 @@ class OpenInfo:
     role: ConnectorRole
     system: str  # e.g. PostgreSQL 16.4
     protocol_version: str = PROTOCOL_VERSION
-    capabilities: tuple[str, ...] = ()
+    capabilities: frozenset[Capability] = frozenset()
     default_limits: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -142,16 +155,22 @@ class ListsTables(Protocol):
 class Connector(Protocol):
     """What every connector has, whatever its role."""
 
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """What it can do; known without a connection, and the same as :meth:`open` tells."""
+        ...
+
     def open(self) -> OpenInfo:
         """Connect and identify the other side. Cheap to call again."""
         ...
 
     def validate(self) -> ValidationReport:
-        """Every problem at once, nothing changed on the other side."""
+        """Every problem at once, nothing changed on the other side. Of one that cannot be reached
+        there is nothing to report: it raises what :meth:`open` does."""
         ...
 
     def run(self, request: RunRequest) -> RunSummary:
-        """One phase, bounded by the request."""
+        """One phase, bounded by the request; ConfigError for a phase that it does not run."""
         ...
 
     def close(self) -> None:
@@ -164,18 +183,13 @@ class Provisioned:
     """What ``provision`` found or made."""
 
     start: Position  # nothing before it will ever be delivered
-    publication: str
-    slot: str
+    objects: Mapping[str, str] = field(default_factory=dict)
+    """What capture uses at the source, names by kind: a slot, a publication, a table."""
     actions: tuple[str, ...] = ()  # what was done, in words; empty on a second run
 
 
 class Source(Connector, Protocol):
     """A database whose log can be followed and whose tables can be read at a cut."""
-
-    @property
-    def shared_cuts(self) -> bool:
-        """Whether its cuts are ``shared``: verify and reload need that."""
-        ...
 
     def discover(self, table: TableId) -> TableSchema:
         """The table's columns as the log sends them, from the live catalog."""
@@ -189,28 +203,30 @@ class Source(Connector, Protocol):
         """What ``provision`` would do, in words."""
         ...
 
-    def provision(self, deployment: str, *, slot_is_ours: bool, renew: bool = False) -> Provisioned:
+    def provision(self, deployment: str, *, ours: bool, renew: bool = False) -> Provisioned:
         """Create or alter what capture needs; idempotent, marked with ``deployment``.
 
-        ``slot_is_ours``: an existing slot was made by an earlier, interrupted deploy of ours.
-        ``renew``: if that slot is lost, make another in its place.
+        ``ours``: what exists and cannot say whose it is (a slot) was made by an earlier,
+        interrupted deploy of ours. ``renew``: if that is lost, make another in its place.
         """
         ...
 
-    def deprovision(
-        self, deployment: str, *, slot_is_ours: bool, dry_run: bool = False
-    ) -> tuple[str, ...]:
+    def deprovision(self, deployment: str, *, ours: bool, dry_run: bool = False) -> tuple[str, ...]:
         """Remove exactly what ``provision`` made for ``deployment``; says what, in words."""
         ...
 
     def changes(
         self, after: Position, *, until: Position | Literal["now"] | None = None
     ) -> AbstractContextManager[ChangeStream]:
-        """Everything committed after ``after``; FatalError if the log no longer has it."""
+        """Everything committed after ``after``; FatalError if the log no longer has it.
+
+        Whoever asks has everything up to ``after``: the source may forget it (I2).
+        """
         ...
 
     def cut(self, tables: tuple[TableId, ...], *, head: Position) -> AbstractContextManager[Cut]:
         """A consistent view of ``tables``; locks and snapshot live as long as the context (I11).
+        With ``CUT_SHARE`` it is a :class:`~tidegate.connectors.cut.SharedCut`.
 
         ``head`` is where the change log stands: the cut's position continues it."""
         ...

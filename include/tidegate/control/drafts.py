@@ -9,7 +9,7 @@ from pydantic import SecretStr, ValidationError
 
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
-from tidegate.config.source import SourceConfig, SourceType
+from tidegate.config.source import SourceConfig
 from tidegate.connectors.protocol import AvailableTable, ListsTables
 from tidegate.connectors.registry import open_source
 from tidegate.errors import ConfigError
@@ -102,7 +102,7 @@ def _pipeline(draft: Draft, password: str) -> PipelineConfig:
         return PipelineConfig(
             pipeline_id=draft.pipeline_id,
             source=SourceConfig(
-                source_type=SourceType(draft.source_type),
+                source_type=draft.source_type,
                 host=draft.host,
                 port=draft.port,
                 database=draft.database,

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from tidegate.config.pipeline import LakeTarget, PipelineConfig
 from tidegate.config.platform import PlatformConfig
-from tidegate.connectors.cut import Cut
+from tidegate.connectors.cut import SharedCut, shared
+from tidegate.connectors.protocol import Capability
 from tidegate.connectors.registry import open_source
 from tidegate.envelope.position import Position
 from tidegate.errors import TidegateError
@@ -56,7 +57,7 @@ class Task:
     """What is compared, and what is done about it."""
 
     purpose: str
-    select: Callable[[LakeTarget, Table, Cut, TableSchema], Selection]
+    select: Callable[[LakeTarget, Table, SharedCut, TableSchema], Selection]
     settle: Callable[[LakeTarget, Position, Comparison, TableVerdict], TableVerdict]
     """Has the last word on a verdict; the table's lease is held."""
     repair: bool = False
@@ -88,7 +89,8 @@ class Comparer:
         """Compare ``targets``. Tables that are closed or empty are skipped, and say why."""
         refuse_stopped(self.catalog, self.pipeline)
         skipped = {name: reason for name, reason in self._reasons(targets).items() if reason}
-        if not open_source(self.pipeline, self.platform).shared_cuts:
+        source = open_source(self.pipeline, self.platform)
+        if Capability.CUT_SHARE not in source.capabilities:
             skipped = dict.fromkeys((target.source for target in targets), NO_SHARED_CUT)
         ready = [target for target in targets if target.source not in skipped]
         position, verdicts = self._leased(ready, task) if ready else (None, {})
@@ -118,7 +120,8 @@ class Comparer:
         try:
             with self.gate.lease(self.run, names, task.purpose) as lease:
                 ids = tuple(target.table for target in ready)
-                with source.cut(ids, head=head) as cut:
+                with source.cut(ids, head=head) as made:
+                    cut = shared(made)
                     failures = self._catch_up(cut, names, lease)
                     verdicts = {
                         target.source: failures.get(target.source)
@@ -129,7 +132,7 @@ class Comparer:
         finally:
             source.close()
 
-    def _catch_up(self, cut: Cut, names: list[str], lease: Lease) -> Verdicts:
+    def _catch_up(self, cut: SharedCut, names: list[str], lease: Lease) -> Verdicts:
         """Bring the lake to exactly the cut; what could not be is a verdict already."""
         capture_through(self.pipeline, self.platform, cut.position, self.progress)
         applied = run_apply(
@@ -153,7 +156,7 @@ class Comparer:
             if result.status not in ("applied", "unchanged")
         }
 
-    def _one(self, cut: Cut, target: LakeTarget, task: Task, lease: Lease) -> TableVerdict:
+    def _one(self, cut: SharedCut, target: LakeTarget, task: Task, lease: Lease) -> TableVerdict:
         began = time.monotonic()
         try:
             verdict = self._compare(cut, target, task, lease)
@@ -179,7 +182,9 @@ class Comparer:
         )
         return verdict
 
-    def _compare(self, cut: Cut, target: LakeTarget, task: Task, lease: Lease) -> TableVerdict:
+    def _compare(
+        self, cut: SharedCut, target: LakeTarget, task: Task, lease: Lease
+    ) -> TableVerdict:
         schema = contracted(cut.schema(target.table), target)
         if not schema.key_columns:
             reason = "a table without a key has no rows that could be told apart"

@@ -34,8 +34,7 @@ class DeployResult:
     pipeline: str
     status: str  # planned | deployed | unchanged
     actions: tuple[str, ...]
-    publication: str
-    slot: str
+    objects: dict[str, str]  # what capture uses at the source; empty while only planned
     start: str | None  # where the change log stands
     warnings: tuple[str, ...] = ()
 
@@ -181,8 +180,7 @@ def _result(
         pipeline=pipeline.pipeline_id,
         status=status,
         actions=actions,
-        publication=provisioner.publication,
-        slot=provisioner.slot,
+        objects=dict(provisioner.objects),
         start=str(start) if start else None,
         warnings=warnings,
     )

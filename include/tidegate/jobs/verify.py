@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from tidegate.config.pipeline import LakeTarget, PipelineConfig
 from tidegate.config.platform import PlatformConfig
-from tidegate.connectors.cut import Cut
+from tidegate.connectors.cut import SharedCut
 from tidegate.envelope.position import Position
 from tidegate.jobs.audited import audited
 from tidegate.jobs.comparing import Comparer, Task
@@ -82,7 +82,9 @@ class _Proving:
         self._compared: dict[str, tuple[Coverage, tuple[int, ...]]] = {}
         self._new: list[Proof] = []
 
-    def select(self, target: LakeTarget, table: Table, cut: Cut, schema: TableSchema) -> Buckets:
+    def select(
+        self, target: LakeTarget, table: Table, cut: SharedCut, schema: TableSchema
+    ) -> Buckets:
         known = standing(table, self._known.get(target.source, ())).coverage
         stripes = striping(cut, schema, known.width)
         before = known.under(stripes.width if stripes else None)

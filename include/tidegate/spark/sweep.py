@@ -20,7 +20,7 @@ from tidegate import faults
 from tidegate.config.pipeline import LakeTarget, PipelineConfig
 from tidegate.config.platform import DlqConfig, SweepConfig
 from tidegate.config.sinks import WriteMode
-from tidegate.connectors.cut import Cut, Survey
+from tidegate.connectors.cut import Cut, SharedCut, Survey
 from tidegate.envelope.position import Position
 from tidegate.errors import ConfigError, FatalError, HeldError
 from tidegate.lake import commits, positions
@@ -127,7 +127,7 @@ class Sweeper:
 
     def build(self, target: LakeTarget, run: str, *, resume: bool) -> Built:
         """Bring every row of the source to the branch of ``run``."""
-        if not self.cut.shared and not _plain_upsert(target):
+        if not isinstance(self.cut, SharedCut) and not _plain_upsert(target):
             raise _needs_shared(target)
         table, schema = self.prepare(target)
         left = branch_state(table, run) if resume else None
@@ -214,7 +214,7 @@ class Sweeper:
     ) -> Built:
         plan = left.plan if left else self._whole(mode, parking.reading.survey)
         write = self._write(mode, run, parking, replace_all=mode.replaces)
-        if not self.cut.shared:
+        if not isinstance(self.cut, SharedCut):
             write = replace(write, parking=None)  # the log is drained, as for a range
         with self._turn(plan.total):
             seen = write.write(plan, left.rows if left else 0)
@@ -229,7 +229,7 @@ class Sweeper:
 
     def _settled(self, mode: ModeSweep, parking: SweepParking) -> tuple[ModeSweep, Survey]:
         """Where reads were at different positions, the one that draining brings them to."""
-        if self.cut.shared:
+        if isinstance(self.cut, SharedCut):
             return mode, parking.reading.survey
         settled = self.cut.settle(mode.target.table, mode.schema)
         return replace(mode, cut=settled.position), settled.survey
@@ -278,7 +278,7 @@ class Sweeper:
         """All of the table; nothing where the source counted no row at this very cut: many tables
         of an application are empty, and reading, writing and typing nothing took most of their
         sweep's time."""
-        if self.cut.shared and not survey.rows:
+        if isinstance(self.cut, SharedCut) and not survey.rows:
             return ChunkPlan(())
         return self._plan(mode)
 

@@ -22,8 +22,7 @@ from pyspark.sql import functions as F
 from tidegate import faults
 from tidegate.config.pipeline import LakeTarget
 from tidegate.config.platform import DlqConfig
-from tidegate.connectors.cut import Chunk, Survey
-from tidegate.connectors.selecting import lost_flag
+from tidegate.connectors.cut import Chunk, Survey, lost_flag
 from tidegate.envelope.change import Op
 from tidegate.envelope.dead_letter import Key, Parked, Role
 from tidegate.envelope.log_rows import too_large

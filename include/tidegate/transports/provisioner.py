@@ -7,6 +7,7 @@ after a crash at any point the next attempt knows what is ours (I3).
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from typing import Final
 
 from pyiceberg.catalog import Catalog
@@ -38,7 +39,8 @@ class EmbeddedProvisioner:
         self._pipeline = pipeline
         self._new_epoch = new_epoch
         self._log = ChangeLog(catalog, pipeline)
-        self.publication, self.slot = pipeline.publication_name, pipeline.slot_name
+        self.objects: Mapping[str, str] = {}
+        """What capture uses at the source; known once it was provisioned."""
 
     @property
     def start(self) -> Position | None:
@@ -54,9 +56,7 @@ class EmbeddedProvisioner:
         the others (``lake.retire``)."""
         notes = deployment_notes(self._catalog, self._pipeline)
         ours = notes.get(SLOT_PROPERTY) == self._pipeline.slot_name
-        actions = self._source.deprovision(
-            notes[DEPLOYMENT_PROPERTY], slot_is_ours=ours, dry_run=dry_run
-        )
+        actions = self._source.deprovision(notes[DEPLOYMENT_PROPERTY], ours=ours, dry_run=dry_run)
         faults.point("undeploy.after_source")
         if not dry_run:
             self._catalog.update_namespace_properties(
@@ -86,10 +86,8 @@ class EmbeddedProvisioner:
             # Before the slot exists: what is made from here on is ours, even if we die (I3).
             self._note(SLOT_PROPERTY, pipeline.slot_name)
             ours = True
-        made = self._source.provision(
-            notes[DEPLOYMENT_PROPERTY], slot_is_ours=ours, renew=self._new_epoch
-        )
-        self.publication, self.slot = made.publication, made.slot
+        made = self._source.provision(notes[DEPLOYMENT_PROPERTY], ours=ours, renew=self._new_epoch)
+        self.objects = made.objects
         ready = self._ensure_log(made.start) == made.start and made.actions
         return (*made.actions, "change log ready") if ready else made.actions
 

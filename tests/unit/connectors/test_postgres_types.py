@@ -6,7 +6,9 @@ import json
 
 import psycopg
 import pytest
+from pydantic import ValidationError
 
+from tidegate.config import source_types
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.config.secrets import Secrets
@@ -17,7 +19,7 @@ from tidegate.connectors.postgres.connection import jdbc
 from tidegate.connectors.postgres.failures import translate
 from tidegate.connectors.postgres.settings import PostgresSettings
 from tidegate.connectors.postgres.types import array_of, native, scalar, select_expression
-from tidegate.connectors.protocol import Problem, Severity, ValidationReport
+from tidegate.connectors.protocol import Capability, Problem, Severity, ValidationReport
 from tidegate.errors import ConfigError, RetriableError
 from tidegate.schema.table import Column
 from tidegate.schema.types import STRING, TextRule
@@ -123,14 +125,29 @@ def test_secrets_replace_the_files_values() -> None:
 
 def test_registry_names_what_there_is() -> None:
     for name in ("mysql", "postgres"):
-        assert name in registry.names()
+        assert name in source_types.names()
         source = {"database": "d", "source_type": name}
         pipeline = PipelineConfig.model_validate({"pipeline_id": "shop", "source": source})
-        assert registry.open_source(pipeline, PlatformConfig()).shared_cuts is (name == "postgres")
+        can = registry.open_source(pipeline, PlatformConfig()).capabilities
+        assert (Capability.CUT_SHARE in can) is (name == "postgres")
         assert pipeline.source.port == {"mysql": 3306, "postgres": 5432}[name]
     with pytest.raises(ConfigError, match="oracle") as caught:
         registry._load("oracle")
     assert "mysql, postgres" in caught.value.hint
+
+
+def test_an_unknown_source_type_is_refused_with_the_nearest_name() -> None:
+    source = {"database": "d", "source_type": "postgresql"}
+    with pytest.raises(ValidationError, match=r"did you mean postgres\?"):
+        PipelineConfig.model_validate({"pipeline_id": "shop", "source": source})
+
+
+def test_options_that_a_connector_does_not_have_are_refused() -> None:
+    source = {"database": "d", "options": {"slott": 1}}
+    pipeline = PipelineConfig.model_validate({"pipeline_id": "shop", "source": source})
+    with pytest.raises(ConfigError, match="slott") as caught:
+        registry.open_source(pipeline, PlatformConfig())
+    assert caught.value.code == "source.option"
 
 
 def test_report_fails_only_on_errors() -> None:

@@ -3,80 +3,44 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
-from tidegate.config.pipeline import PipelineConfig
-from tidegate.config.platform import PlatformConfig
 from tidegate.connectors.changes import ChangeStream
 from tidegate.connectors.cut import Cut
 from tidegate.connectors.mysql import capture, discover, history, position, sweep, validate
 from tidegate.connectors.mysql.connection import Connection, is_mariadb, query, session, variable
 from tidegate.connectors.mysql.settings import MysqlSettings
-from tidegate.connectors.protocol import (
-    ConnectorRole,
-    OpenInfo,
-    Provisioned,
-    RunPhase,
-    RunRequest,
-    RunSummary,
-    ValidationReport,
-)
+from tidegate.connectors.protocol import Capability, Provisioned, ValidationReport
+from tidegate.connectors.source import SourceConnector
 from tidegate.connectors.source_status import SlotStatus, SourceStatus
 from tidegate.envelope.position import BINLOG, Position
-from tidegate.errors import ConfigError, FatalError
+from tidegate.errors import FatalError
 from tidegate.names import TableId
 from tidegate.schema.table import TableSchema
 from tidegate.schema.table_facts import TableFacts
 
-if TYPE_CHECKING:
-    from tidegate.config.secrets import Secrets
-
-CONNECTOR_ID: Final = "mysql"
-CAPABILITIES: Final = ("changes", "cut", "discover")
 RESERVED: Final = "reserved"
 _PRESENT: Final = 1
 """MySQL numbers no tables; that one exists is all there is to tell."""
 
 
-class MysqlConnector:
-    """Holds no connection between calls, so it can be kept, and closed twice."""
+class MysqlConnector(SourceConnector[MysqlSettings]):
+    """Implements ``Source``."""
 
-    shared_cuts = False
+    connector_id = "mysql"
+    capabilities = frozenset(
+        {Capability.SCHEMA_DISCOVER, Capability.CHANGES_READ, Capability.CUT_READ}
+    )
+    settings_type = MysqlSettings
 
-    def __init__(
-        self, pipeline: PipelineConfig, platform: PlatformConfig, secrets: Secrets | None = None
-    ) -> None:
-        self.settings = MysqlSettings.of(pipeline, platform, secrets)
-
-    def open(self) -> OpenInfo:
+    def system(self) -> str:
         with session(self.settings, "opening") as connection:
             version = str(query(connection, "SELECT version()")[0][0])
             name = "MariaDB" if is_mariadb(connection) else "MySQL"
-        return OpenInfo(
-            connector_id=CONNECTOR_ID,
-            role=ConnectorRole.SOURCE,
-            system=f"{name} {version}",
-            capabilities=CAPABILITIES,
-            default_limits={"batch_bytes": self.settings.batch_bytes},
-        )
+        return f"{name} {version}"
 
     def validate(self) -> ValidationReport:
         return validate.validate(self.settings)
-
-    def run(self, request: RunRequest) -> RunSummary:
-        """``discover``: the schemas of the tables. Reading is ``changes`` and ``cut``."""
-        if request.phase is not RunPhase.DISCOVER:
-            raise ConfigError(
-                "connector.phase",
-                f"the MySQL source does not run the phase {request.phase}",
-                hint="use discover; reading goes through capture and sweep",
-            )
-        names = request.streams or self.settings.tables
-        schemas = tuple(self.discover(TableId.parse(name)) for name in names)
-        return RunSummary(ConnectorRole.SOURCE, request.phase, len(schemas), schemas)
-
-    def close(self) -> None:
-        """Nothing is held; streams and cuts close with their contexts."""
 
     def discover(self, table: TableId) -> TableSchema:
         with session(self.settings, "reading the schema") as connection:
@@ -91,14 +55,11 @@ class MysqlConnector:
     def plan(self, deployment: str) -> tuple[str, ...]:
         return ()
 
-    def provision(self, deployment: str, *, slot_is_ours: bool, renew: bool = False) -> Provisioned:
+    def provision(self, deployment: str, *, ours: bool, renew: bool = False) -> Provisioned:
         """The server needs nothing made: its log is joined where it ends."""
-        start = capture.new_epoch(self.settings)
-        return Provisioned(start=start, publication="", slot=self.settings.slot)
+        return Provisioned(start=capture.new_epoch(self.settings))
 
-    def deprovision(
-        self, deployment: str, *, slot_is_ours: bool, dry_run: bool = False
-    ) -> tuple[str, ...]:
+    def deprovision(self, deployment: str, *, ours: bool, dry_run: bool = False) -> tuple[str, ...]:
         return ()
 
     def changes(

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
 
-from pydantic import Field, SecretStr
+from pydantic import Field
 
-from tidegate.config.base import Section
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.config.sinks import WriteMode
-from tidegate.names import TableId
-
-if TYPE_CHECKING:
-    from tidegate.config.secrets import Secrets
+from tidegate.connectors.settings import SourceSettings
 
 PINNED: Final[dict[str, str]] = {
     # What decides how values are printed: the log path and the sweep must print alike (I6).
@@ -29,26 +25,12 @@ _SERVER_IDS: Final = 1 << 30
 """Derived ids lie above these, away from what people choose."""
 
 
-class MysqlSettings(Section):
-    """Strict and frozen; the password never leaves it but into a connection."""
+class MysqlSettings(SourceSettings):
+    """What MySQL and MariaDB need beside what every source does."""
 
-    pipeline_id: str
-    host: str
-    port: int
-    database: str
-    username: str
-    password: SecretStr
-    sslmode: str
-    sslrootcert: str | None
-    connect_timeout_seconds: int
-    tables: tuple[str, ...]
     not_upsert: frozenset[str] = Field(description="Tables that are no plain upsert.")
     server_id: int = Field(description="Ours, among the replicas of the source.")
     slot: str
-    batch_bytes: int = Field(description="Raw log bytes decoded at once.")
-    max_value_bytes: int
-    lock_timeout_seconds: float
-    max_snapshot_seconds: float
 
     @property
     def other_server_id(self) -> int:
@@ -56,44 +38,18 @@ class MysqlSettings(Section):
         one number."""
         return self.server_id ^ _SERVER_IDS
 
-    @property
-    def table_ids(self) -> tuple[TableId, ...]:
-        return tuple(TableId.parse(table) for table in self.tables)
-
     @classmethod
-    def of(
-        cls, pipeline: PipelineConfig, platform: PlatformConfig, secrets: Secrets | None
-    ) -> MysqlSettings:
-        """The connection's own values win over the file's."""
-        if secrets is not None:
-            from tidegate.config.secrets import apply_secrets
-
-            pipeline = apply_secrets(pipeline, secrets)
-        source = pipeline.source
+    def own(cls, pipeline: PipelineConfig, platform: PlatformConfig) -> dict[str, Any]:
         others = {
             t.source
             for t in pipeline.targets
             if t.write_mode is not WriteMode.UPSERT or t.soft_delete
         }
-        return cls(
-            pipeline_id=pipeline.pipeline_id,
-            host=source.host,
-            port=source.port,
-            database=source.database,
-            username=source.username,
-            password=source.password,
-            sslmode=source.sslmode,
-            sslrootcert=source.sslrootcert,
-            connect_timeout_seconds=source.connect_timeout_seconds,
-            tables=source.tables,
-            not_upsert=frozenset(others),
-            server_id=source.server_id or derived_server_id(pipeline.pipeline_id),
-            slot=pipeline.slot_name,
-            batch_bytes=platform.capture.max_batch_bytes,
-            max_value_bytes=platform.capture.max_value_bytes,
-            lock_timeout_seconds=platform.sweep.lock_timeout_seconds,
-            max_snapshot_seconds=platform.sweep.max_snapshot_seconds,
-        )
+        return {
+            "not_upsert": frozenset(others),
+            "server_id": pipeline.source.server_id or derived_server_id(pipeline.pipeline_id),
+            "slot": pipeline.slot_name,
+        }
 
 
 def derived_server_id(pipeline_id: str) -> int:

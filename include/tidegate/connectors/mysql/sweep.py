@@ -10,10 +10,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from datetime import datetime
 from typing import Final
 
-from tidegate.connectors.cut import Chunk, JdbcRead, KeyFacts, Settled, Survey
+from tidegate.connectors.cut import Chunk, JdbcRead, KeyFacts, Settled, Survey, lost_flag
 from tidegate.connectors.mysql import chunks as chunking
 from tidegate.connectors.mysql import discover, history, types
 from tidegate.connectors.mysql.connection import Connection, connect, jdbc, query
@@ -21,11 +20,9 @@ from tidegate.connectors.mysql.failures import translated
 from tidegate.connectors.mysql.position import Place
 from tidegate.connectors.mysql.settings import MysqlSettings
 from tidegate.connectors.mysql.snapshot import exact_snapshot
-from tidegate.connectors.selecting import Checksum
 from tidegate.envelope.position import Position
 from tidegate.errors import ConfigError, DataError
 from tidegate.names import TableId, quote_sql
-from tidegate.schema.keyspace import Arcs, Ranges
 from tidegate.schema.table import Column, TableSchema
 from tidegate.schema.table_facts import TableFacts
 from tidegate.schema.types import Kind
@@ -38,9 +35,6 @@ _LARGE: Final = ("medium", "long", "geometry", "json")
 
 class MysqlCut:
     """Reads see the tables at or after ``position``."""
-
-    shared = False
-    snapshot_name = ""
 
     def __init__(self, settings: MysqlSettings, connection: Connection, position: Position) -> None:
         self._settings = settings
@@ -120,9 +114,7 @@ class MysqlCut:
         too_large: Collection[str] = (),
     ) -> str:
         columns = ", ".join(types.select_expression(column) for column in schema.columns)
-        if isinstance(predicate, Chunk):
-            predicate = predicate.predicate_sql
-        return f"SELECT {columns} FROM {table.sql} WHERE {predicate or '1 = 1'}"
+        return _select(columns, table, predicate)
 
     def native(self, column: Column) -> bool:
         return types.native(column)
@@ -133,15 +125,6 @@ class MysqlCut:
             return f"CAST(CONVERT({name} USING utf8mb4) AS BINARY)"
         return name
 
-    def keys_sql(self, schema: TableSchema, arcs: Arcs) -> str | None:
-        return None
-
-    def span(self, table: TableId, column: Column) -> tuple[int, int] | None:
-        raise no_shared_cut()
-
-    def ranges_sql(self, column: Column, ranges: Ranges) -> str:
-        raise no_shared_cut()
-
     def text_sql(
         self,
         table: TableId,
@@ -150,18 +133,19 @@ class MysqlCut:
         *,
         too_large: Collection[str] = (),
     ) -> str:
-        raise no_shared_cut()  # dead letters of a sweep are rows at its cut
+        columns, flags = [], []
+        for slot, column in enumerate(schema.columns):
+            value = types.text_expression(column)
+            if column.name in too_large:
+                large = self.too_large_sql(column)
+                value = f"CASE WHEN NOT {large} THEN {value} END"
+                flags.append(f"{large} AS {lost_flag(slot)}")
+            columns.append(f"{value} AS {quote_sql(column.name)}")
+        return _select(", ".join(columns + flags), table, predicate)
 
     def too_large_sql(self, column: Column) -> str:
-        raise no_shared_cut()
-
-    def interval_sql(self, column: Column, start: datetime, end: datetime) -> str:
-        raise no_shared_cut()
-
-    def checksum(
-        self, table: TableId, schema: TableSchema, plain: frozenset[str], predicate: str
-    ) -> Checksum | None:
-        return None
+        most = self._settings.max_value_bytes
+        return f"COALESCE(OCTET_LENGTH({quote_sql(column.name)}) > {most}, FALSE)"
 
     def check(self) -> None:
         with self._asking("asking the source"):
@@ -193,12 +177,10 @@ class MysqlCut:
             )
 
 
-def no_shared_cut() -> ConfigError:
-    return ConfigError(
-        "source.no_shared_cut",
-        "MySQL's connections cannot read at one common position",
-        hint="sweep the table instead",
-    )
+def _select(columns: str, table: TableId, predicate: Chunk | str | None) -> str:
+    if isinstance(predicate, Chunk):
+        predicate = predicate.predicate_sql
+    return f"SELECT {columns} FROM {table.sql} WHERE {predicate or '1 = 1'}"
 
 
 @contextmanager

@@ -9,16 +9,14 @@ from typing import Final
 from tidegate.connectors.mysql.charsets import Charsets
 from tidegate.connectors.mysql.connection import (
     Connection,
-    connect,
     is_mariadb,
     query,
+    session,
     variable,
 )
-from tidegate.connectors.mysql.failures import translated
 from tidegate.connectors.mysql.settings import MysqlSettings
 from tidegate.connectors.mysql.table_checks import check_table
 from tidegate.connectors.protocol import Problem, Severity, ValidationReport
-from tidegate.errors import RetriableError, TidegateError
 
 SHORTEST_KEEP_SECONDS: Final = 86_400
 """A log that goes sooner is lost by a night without captures."""
@@ -31,18 +29,9 @@ _GRANT: Final = re.compile(r"GRANT (?P<what>.+?) ON (?P<where>\S+) TO", re.IGNOR
 
 
 def validate(settings: MysqlSettings) -> ValidationReport:
-    """Every problem at once; changes nothing."""
-    try:
-        connection = connect(settings)
-    except RetriableError as error:
-        return ValidationReport((_error("unreachable", f"{error.message}; {error.hint}"),))
-    except TidegateError as error:
-        return ValidationReport((_error("login", f"{error.message}; {error.hint}"),))
-    try:
-        with translated(settings, "validating"):
-            return ValidationReport(tuple(_problems(connection, settings)))
-    finally:
-        connection.close()
+    """Nothing is changed. A source that cannot be reached raises what to do about it."""
+    with session(settings, "validating") as connection:
+        return ValidationReport(tuple(_problems(connection, settings)))
 
 
 def _problems(connection: Connection, settings: MysqlSettings) -> Iterator[Problem]:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Literal
 
-from tidegate.config.pipeline import PipelineConfig
-from tidegate.config.platform import PlatformConfig
 from tidegate.connectors.changes import ChangeStream
 from tidegate.connectors.cut import Cut
 from tidegate.connectors.postgres import (
@@ -24,66 +22,32 @@ from tidegate.connectors.postgres.settings import PostgresSettings
 from tidegate.connectors.postgres.table_facts import table_facts
 from tidegate.connectors.protocol import (
     AvailableTable,
-    ConnectorRole,
-    OpenInfo,
+    Capability,
     Provisioned,
-    RunPhase,
-    RunRequest,
-    RunSummary,
     ValidationReport,
 )
+from tidegate.connectors.source import SourceConnector
 from tidegate.connectors.source_status import SourceStatus
 from tidegate.envelope.position import Position
-from tidegate.errors import ConfigError
 from tidegate.names import TableId
 from tidegate.schema.table import TableSchema
 from tidegate.schema.table_facts import TableFacts
 
-if TYPE_CHECKING:
-    from tidegate.config.secrets import Secrets
 
-CONNECTOR_ID: Final = "postgres"
-CAPABILITIES: Final = ("changes", "cut", "discover", "provision")
+class PostgresConnector(SourceConnector[PostgresSettings]):
+    """Implements ``Source`` and ``ListsTables``."""
 
+    connector_id = "postgres"
+    capabilities = frozenset(Capability)
+    settings_type = PostgresSettings
 
-class PostgresConnector:
-    """Holds no connection between calls, so it can be kept, and closed twice."""
-
-    shared_cuts = True
-
-    def __init__(
-        self, pipeline: PipelineConfig, platform: PlatformConfig, secrets: Secrets | None = None
-    ) -> None:
-        self.settings = PostgresSettings.of(pipeline, platform, secrets)
-
-    def open(self) -> OpenInfo:
+    def system(self) -> str:
         with session(self.settings, "opening") as connection:
             row = connection.execute("SHOW server_version").fetchone()
-        return OpenInfo(
-            connector_id=CONNECTOR_ID,
-            role=ConnectorRole.SOURCE,
-            system=f"PostgreSQL {(row or ('?',))[0]}",
-            capabilities=CAPABILITIES,
-            default_limits={"batch_bytes": self.settings.batch_bytes},
-        )
+        return f"PostgreSQL {(row or ('?',))[0]}"
 
     def validate(self) -> ValidationReport:
         return validate.validate(self.settings)
-
-    def run(self, request: RunRequest) -> RunSummary:
-        """``discover``: the schemas of the tables. Reading is ``changes`` and ``cut``."""
-        if request.phase is not RunPhase.DISCOVER:
-            raise ConfigError(
-                "connector.phase",
-                f"the PostgreSQL source does not run the phase {request.phase}",
-                hint="use discover; reading goes through capture and sweep",
-            )
-        names = request.streams or self.settings.tables
-        schemas = tuple(self.discover(TableId.parse(name)) for name in names)
-        return RunSummary(ConnectorRole.SOURCE, request.phase, len(schemas), schemas)
-
-    def close(self) -> None:
-        """Nothing is held; streams and cuts close with their contexts."""
 
     def discover(self, table: TableId) -> TableSchema:
         with session(self.settings, "reading the schema") as connection:
@@ -99,13 +63,11 @@ class PostgresConnector:
     def plan(self, deployment: str) -> tuple[str, ...]:
         return provision.plan(self.settings, deployment)
 
-    def provision(self, deployment: str, *, slot_is_ours: bool, renew: bool = False) -> Provisioned:
-        return provision.provision(self.settings, deployment, slot_is_ours, renew)
+    def provision(self, deployment: str, *, ours: bool, renew: bool = False) -> Provisioned:
+        return provision.provision(self.settings, deployment, ours, renew)
 
-    def deprovision(
-        self, deployment: str, *, slot_is_ours: bool, dry_run: bool = False
-    ) -> tuple[str, ...]:
-        return provision.deprovision(self.settings, deployment, slot_is_ours, dry_run)
+    def deprovision(self, deployment: str, *, ours: bool, dry_run: bool = False) -> tuple[str, ...]:
+        return provision.deprovision(self.settings, deployment, ours, dry_run)
 
     def changes(
         self, after: Position, *, until: Position | Literal["now"] | None = None

@@ -59,8 +59,7 @@ def provision(
         actions.append(trigger)
     return Provisioned(
         start=start_of(system, start),
-        publication=settings.publication,
-        slot=settings.slot,
+        objects={"publication": settings.publication, "slot": settings.slot},
         actions=tuple(actions),
     )
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Final
 
-from tidegate.connectors.cut import Chunk, JdbcRead, KeyFacts, Settled, Survey
+from tidegate.connectors.cut import Chunk, JdbcRead, KeyFacts, Settled, Survey, lost_flag
 from tidegate.connectors.postgres import checksum, discover, large_values, plain, selection, types
 from tidegate.connectors.postgres import chunks as chunking
 from tidegate.connectors.postgres.connection import (
@@ -35,7 +35,7 @@ from tidegate.connectors.postgres.replication import (
 )
 from tidegate.connectors.postgres.settings import PostgresSettings
 from tidegate.connectors.postgres.table_facts import look
-from tidegate.connectors.selecting import Checksum, lost_flag
+from tidegate.connectors.selecting import Checksum
 from tidegate.envelope.position import Position, boundary
 from tidegate.errors import ConfigError, HeldError, RetriableError
 from tidegate.names import TableId, quote_sql
@@ -60,8 +60,6 @@ LIMIT 10
 
 class PostgresCut:
     """One exported snapshot, its position and the session that keeps both alive."""
-
-    shared = True
 
     def __init__(
         self,
