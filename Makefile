@@ -68,6 +68,11 @@ CONFORMANCE := $(foreach version,14 15 16 17 18,--server $(version)) \
 conformance: setup ## Every case on PostgreSQL 14 to 18, in every mode, through every reader (hours)
 	@$(ENV) && .venv/bin/tidegate conformance $(CONFORMANCE) --page docs/reference/conformance.md $(ARGS)
 
+.PHONY: conformance-mysql
+conformance-mysql: setup ## Every case of MySQL and MariaDB on both servers, through every reader
+	@$(ENV) && .venv/bin/tidegate conformance --source mysql --server mariadb --server mysql \
+		$(foreach reader,pyiceberg duckdb spark,--reader $(reader)) $(ARGS)
+
 .PHONY: soak
 soak: setup ## Writers, random sweeps and kills for MINUTES (20), then a comparison of every row
 	@$(ENV) && $(PY) -m benchmarks.soak --minutes $(or $(MINUTES),20) $(ARGS)

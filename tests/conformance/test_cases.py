@@ -11,8 +11,9 @@ import pytest
 from tidegate.config.platform import PlatformConfig
 from tidegate.testing.conformance import runner
 from tidegate.testing.conformance.cases import PATHS, Case, load_cases
-from tidegate.testing.conformance.lab import Server, started_server
+from tidegate.testing.conformance.postgres import started_server
 from tidegate.testing.conformance.readers import Reader, duckdb_reader, pyiceberg_reader
+from tidegate.testing.conformance.server import Server
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

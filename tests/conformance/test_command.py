@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.cli import ENTRY, INCLUDE
-from tidegate.testing.conformance.lab import started_server
+from tidegate.testing.conformance.postgres import started_server
 
 pytestmark = [pytest.mark.spark, pytest.mark.postgres]
 
@@ -37,7 +37,7 @@ def test_a_server_of_the_users_own_is_proven_and_left_clean(tmp_path: Path) -> N
         (report,) = json.loads(done.stdout)["result"]
         assert report["failures"] == []
         assert report["checks"] >= 4
-        assert "| 15 | 2 |" in page.read_text()
+        assert "| PostgreSQL 15 | 2 |" in page.read_text()
         with server.connect() as connection:
             left = connection.execute(
                 "SELECT datname FROM pg_database WHERE datname LIKE 'conformance%'"
@@ -56,7 +56,10 @@ def test_a_case_that_does_not_hold_is_told(tmp_path: Path) -> None:
 
 
 def test_wrong_names_are_refused_before_anything_starts() -> None:
-    for words in (("--case", "no_such_case"), ("--path", "nowhere"), ("--source", "oracle")):
+    for words in (
+        ("--case", "no_such_case"), ("--path", "nowhere"), ("--source", "oracle"),
+        ("--server", "13"), ("--source", "mysql", "--mode", "append"),
+    ):  # fmt: skip
         done = conformance(*words)
         assert done.returncode == 2, done.stderr
         assert "starting Spark" not in done.stderr

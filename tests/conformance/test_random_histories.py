@@ -21,9 +21,11 @@ from tidegate.config.platform import PlatformConfig
 from tidegate.testing.conformance import runner
 from tidegate.testing.conformance.cases import EventCase
 from tidegate.testing.conformance.judge import Judge
-from tidegate.testing.conformance.lab import Lab, Server, started_server
+from tidegate.testing.conformance.lab import Lab
+from tidegate.testing.conformance.postgres import started_server
 from tidegate.testing.conformance.readers import pyiceberg_reader
 from tidegate.testing.conformance.results import Report
+from tidegate.testing.conformance.server import Server
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,9 +14,12 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -110,6 +113,7 @@ class Airflow:
         self.dags = directory / "dags"
         self.dags.mkdir()
         self.logs = directory / "logs"
+        self._events = directory / "lineage.jsonl"
         self.database = directory / "airflow.db"
         shutil.copy(migrated, self.database)
         self.environment = {
@@ -137,11 +141,29 @@ class Airflow:
     ) -> Run:
         with self.start(dag_id, conf, date, **environment) as process:
             output, _ = process.communicate()
-        try:
-            ended = json.loads(output.splitlines()[-1])
-        except (ValueError, IndexError):
-            raise AssertionError(output) from None
+        # Listeners may still say something after the run's own last line.
+        told = [line for line in output.splitlines() if line.startswith('{"state"')]
+        assert told, output
+        ended = json.loads(told[-1])
         return Run(ended["state"], ended["tasks"], output)
+
+    @property
+    def lineage(self) -> dict[str, str]:
+        """Settings that make Airflow's OpenLineage provider write events to a file."""
+        told = {"type": "file", "log_file_path": str(self._events), "append": True}
+        return {"AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps(told)}
+
+    def events(self, task: str) -> dict[str, Any]:
+        """The last event of each type that a task sent, each as OpenLineage wants it."""
+        found: dict[str, Any] = {}
+        for line in self._events.read_text().splitlines():
+            event = json.loads(line)
+            uuid.UUID(event["run"]["runId"])
+            datetime.fromisoformat(event["eventTime"])
+            assert event["producer"].startswith("https://") and event["schemaURL"]
+            if event["job"]["name"] == task:
+                found[event["eventType"]] = event
+        return found
 
     def everything_stored(self) -> str:
         """The whole metadata database and all log files, as text."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 from pathlib import Path
@@ -39,8 +40,19 @@ def probe(airflow: Airflow, pipeline_file: PipelineFile, platform_file: Path) ->
 
 
 def test_the_result_is_the_xcom_and_no_secret_is_left(probe: Airflow) -> None:
-    run = probe.run("probe", TIDEGATE_TEST_PASSWORD=CANARY)
+    run = probe.run("probe", TIDEGATE_TEST_PASSWORD=CANARY, **probe.lineage)
     assert run.tasks == {"capture": "success"}, run.output
+    events = probe.events("probe.capture")
+    assert {"START", "COMPLETE"} <= set(events), run.output
+    ended = events["COMPLETE"]
+    assert [(one["namespace"], one["name"]) for one in ended["inputs"]] == [
+        ("postgres://localhost:5432", f"shop.public.{table}") for table in ("customers", "orders")
+    ]
+    (log,) = ended["outputs"]
+    assert (log["namespace"], log["name"]) == ("x-iceberg://lake", "tidegate_shop.change_log")
+    facet = ended["run"]["facets"]["tidegate"]
+    assert (facet["pipeline"], facet["through"]) == ("shop", "e/1")
+    assert CANARY not in json.dumps(events)
     stored = probe.everything_stored().replace('\\"', '"')
     assert '"through": "e/1"' in stored
     assert f'"secret_length": {len(CANARY)}' in stored

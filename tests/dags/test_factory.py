@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk import DAG, CronDataIntervalTimetable
+from airflow.sdk.definitions.context import _AIRFLOW_PARSING_CONTEXT_DAG_ID
 
 from tests.dags.conftest import PROJECT, Airflow, PipelineFile
 from tidegate.airflow.dags.changes import ACTIVE_RUNS
+from tidegate.airflow.dags.offsets import offset_arguments
 from tidegate.airflow.dags.redrive import redrive_arguments
 from tidegate.airflow.dags.reload import reload_arguments
 from tidegate.airflow.dags.sweep import sweep_arguments
@@ -20,7 +22,7 @@ from tidegate.airflow.dags.verify import verify_arguments
 from tidegate.airflow.factory import build_dags, raise_problems
 from tidegate.errors import ConfigError
 
-KINDS = ("changes", "maintenance", "redrive", "rollback", "schema", "sweep", "verify")
+KINDS = ("changes", "maintenance", "offsets", "redrive", "rollback", "schema", "sweep", "verify")
 RELOAD = """
 sinks:
   - sink_id: lake
@@ -37,6 +39,15 @@ def dags(pipelines: Path, pipeline_file: PipelineFile, platform_file: Path) -> d
 
 def test_a_pipeline_file_gives_its_dags(dags: dict[str, DAG]) -> None:
     assert sorted(dags) == [f"shop__{kind}" for kind in KINDS]
+
+
+def test_a_task_that_starts_builds_its_own_dag_and_no_other(
+    pipelines: Path, pipeline_file: PipelineFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipeline_file("shop")
+    pipeline_file("shop__sweep")
+    monkeypatch.setenv(_AIRFLOW_PARSING_CONTEXT_DAG_ID, "shop__sweep__sweep")
+    assert sorted(build_dags(pipelines)) == ["shop__sweep__sweep"]
 
 
 def test_dags_carry_owner_tags_and_documentation(dags: dict[str, DAG]) -> None:
@@ -269,4 +280,17 @@ def test_the_redrive_form_becomes_arguments_of_the_job(dags: dict[str, DAG]) -> 
         "--dry-run",
         "--code=apply.cast_failed",
         "--event-id=-7",
+    ]
+
+
+def test_the_offsets_form_becomes_arguments_of_the_job(dags: dict[str, DAG]) -> None:
+    params = dags["shop__offsets"].params.dump()
+    form = {**params, "table": "public.orders", "position": "0/16B3748"}
+    assert offset_arguments(form) == ["--tables", "public.orders", "--position=0/16B3748"]
+    careful = {**form, "skip": True, "dry_run": True, "expect": "a/1", "reason": "-- why"}
+    assert offset_arguments(careful)[3:] == [
+        "--skip",
+        "--dry-run",
+        "--expect=a/1",
+        "--reason=-- why",
     ]

@@ -11,6 +11,8 @@ from tests.dags.conftest import PROJECT, Airflow
 from tests.support.postgres import SourceDatabase
 from tidegate.config.loader import load_pipeline, load_platform
 from tidegate.config.secrets import Secrets, apply_secrets
+from tidegate.control.audit import audit
+from tidegate.control.offsets import offsets
 from tidegate.jobs.deploy import deploy
 from tidegate.lake.audit_trail import AuditTrail
 from tidegate.lake.catalog import open_catalog
@@ -21,7 +23,7 @@ pytestmark = [
     pytest.mark.spark,
     pytest.mark.postgres,
     pytest.mark.airflow,
-    pytest.mark.timeout(1800),  # seven JVMs and six Airflows, one after the other
+    pytest.mark.timeout(1800),  # eight JVMs and seven Airflows, one after the other
 ]
 
 SECRET = "canary-secret-8e2f"
@@ -128,6 +130,16 @@ def test_first_load_changes_a_held_table_and_verification(
     assert "public.orders: equal" in run.output
     assert "verified through" in run.output and "coverage 100.0" in run.output
     assert "public.customers: equal" in run.output
+
+    # Back to the sweep's cut: the one change since is applied again, and who asked is kept.
+    before = offsets(pipeline, platform, ["public.customers"]).tables[0]
+    move = {"table": "public.customers", "position": before.lowest, "reason": "look again"}
+    run = shop.run(f"{name}__offsets", json.dumps({**move, "expect": before.position}))
+    assert (run.state, run.tasks["set_offset"]) == ("success", "success"), run.output
+    assert offsets(pipeline, platform, ["public.customers"]).tables[0].position == before.lowest
+    (moved, *_) = audit(pipeline, platform).entries
+    assert (moved.action, moved.outcome, moved.actor) == ("set offset", "done", "dag_test")
+    assert (moved.details["changes"], moved.details["reason"]) == (1, "look again")
 
     # A change that nobody sent: its day is read again.
     publication = f"ALTER PUBLICATION {pipeline.publication_name} SET (publish = '{{}}')"

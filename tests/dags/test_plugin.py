@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -20,6 +21,10 @@ from websockets.sync.client import connect
 from tests.contract.api.test_access import PUBLIC, filled, routes
 from tests.dags.conftest import PROJECT
 from tests.support.api import CLIENT, listening
+from tests.support.shop import ORDERS, Shop
+from tidegate.config.loader import load_pipeline, load_platform
+from tidegate.envelope.position import Position
+from tidegate.lake.catalog import open_catalog
 
 # Airflow's server, in this process, warns of its own dependencies.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -174,6 +179,41 @@ def test_work_becomes_a_run_of_the_pipelines_dag_once(server: Server) -> None:
     listed = server.call("GET", f"{BASE}/connectors/shop/runs", "viewer").json()
     assert len(started) == 3
     assert started <= {one["id"] for one in listed}, "beside what others started"
+
+
+def test_a_position_is_looked_at_by_readers_and_set_by_admins_in_a_dag_run(server: Server) -> None:
+    swept, stands = _standing()
+    path = f"{BASE}/connectors/shop/offsets"
+    body = {"table": ORDERS, "position": str(swept)}
+    plan = server.call("POST", f"{path}/plan", "viewer", json=body).json()
+    assert (plan["direction"], plan["changes"], plan["from_position"]) == ("replay", 3, str(stands))
+    refused = server.call("PUT", path, "user", json=body)
+    assert (refused.status_code, refused.json()["code"]) == (403, "api.role")
+    late = server.call("PUT", path, "op", json={**body, "expect": str(swept)})
+    assert (late.status_code, late.json()["code"]) == (409, "offsets.moved")
+    sent = {**body, "expect": plan["from_position"], "reason": "a lost batch"}
+    run = server.call("PUT", path, "op", json=sent)
+    assert run.status_code == 202, run.text
+    assert f"/dags/shop__offsets/runs/{run.json()['id']}" in run.json()["link"]
+    found = server.call("GET", f"{BASE}/connectors/shop/runs/{run.json()['id']}", "viewer").json()
+    assert (found["verb"], found["started_by"]) == ("set offset", "op-ann (api)")
+    assert found["options"] == {**sent, "skip": False}
+
+
+def _standing() -> list[Position]:
+    """Orders stands three changes after its sweep."""
+    platform = load_platform(os.environ["TIDEGATE_PLATFORM_FILE"])
+    pipeline = load_pipeline(Path(os.environ["TIDEGATE_PIPELINES_DIR"]) / "shop.yaml")
+    shop = Shop(open_catalog(platform, pipeline), pipeline)
+    cuts = [shop.capture()]
+    for number in range(3):
+        shop.orders.insert(str(number), "x", None)
+    shop.orders.commit()
+    cuts.append(shop.capture())
+    shop.stands(ORDERS, cuts[:1], "sweep")
+    shop.stands(ORDERS, cuts[1:])
+    shop.catalog.close()
+    return cuts
 
 
 def test_loading_the_plugin_loads_no_lake() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import time
 from pathlib import Path
@@ -75,8 +76,20 @@ def wait_until_gone(pids: list[int]) -> None:
 
 def test_counts_come_back_and_no_secret_is_left_anywhere(probe: Airflow) -> None:
     choose(probe, "count_tables")
-    run = probe.run("probe", **connection())
+    run = probe.run("probe", **connection(), **probe.lineage)
     assert run.tasks == {"job": "success"}, run.output
+    ended = probe.events("probe.job")["COMPLETE"]
+    assert [one["name"] for one in ended["inputs"]] == [
+        "shop.public.customers",
+        "shop.public.orders",
+    ]
+    assert {one["namespace"] for one in ended["inputs"]} == {"postgres://db.invalid:5432"}
+    (_, orders) = ended["outputs"]
+    assert (orders["namespace"], orders["name"]) == ("x-iceberg://lake", "shop.orders")
+    assert orders["facets"]["version"]["datasetVersion"] == "7"
+    positions = ended["run"]["facets"]["tidegate"]["positions"]
+    assert positions == {"public.customers": "e/2", "public.orders": "e/2"}
+    assert CANARY not in json.dumps(ended)
     assert "public.orders: applied, inserted 1000" in run.output
     stored = probe.everything_stored()
     assert '"inserted": 1000' in stored or '\\"inserted\\": 1000' in stored

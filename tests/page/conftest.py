@@ -9,7 +9,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,19 +38,25 @@ class Served:
 
 @contextmanager
 def serving(
-    folder: Path, port: int | None = None, options: tuple[str, ...] = ()
+    folder: Path,
+    port: int | None = None,
+    options: tuple[str, ...] = (),
+    command: Sequence[str] | None = None,
 ) -> Iterator[Served]:
-    """``tidegate serve`` on the pipelines of ``folder``, until the block ends."""
+    """``tidegate serve`` on the pipelines of ``folder``, until the block ends; ``command``: with
+    these words, and a port of its own."""
     port = port or free_port()
     environment = os.environ | {
         "PYTHONPATH": str(INCLUDE),
         "TIDEGATE_PLATFORM_FILE": str(folder / "platform.yaml"),
         "TIDEGATE_API_TOKEN": TOKEN,
     }
-    command = [sys.executable, "-c", ENTRY, "serve", "--port", str(port)]
-    command += ["--pipelines", str(folder / "pipelines"), *options]
+    words = command or ("serve", "--pipelines", str(folder / "pipelines"), *options)
+    process_words = [sys.executable, "-c", ENTRY, *words, "--port", str(port)]
     with (folder / "serve.log").open("ab") as log:
-        process = subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=log)
+        process = subprocess.Popen(
+            process_words, cwd=folder, env=environment, stdout=log, stderr=log
+        )
         try:
             url = f"http://127.0.0.1:{port}/"
             _until_it_answers(url, process, folder / "serve.log")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.page.conftest import TOKEN, Open, Served
+from tests.page.conftest import DESKTOP, PHONE, TOKEN, Open, Served
 from tests.page.prepared_lake import (
     CUSTOMERS,
     ORDERS,
@@ -19,14 +19,14 @@ from tests.page.prepared_lake import (
     PreparedLake,
     prepared,
 )
-from tests.support.api import RecordedRunner, listening
+from tests.support.api import CLIENT, RecordedRunner, listening
 from tidegate.api.access import Role
 from tidegate.api.app import create_app
 from tidegate.api.pipelines import Pipelines
 from tidegate.api.runner import RunState
 from tidegate.api.tokens import Holder, TokenAuthorizer
 from tidegate.control import dead_letters
-from tidegate.control.running import start, stop
+from tidegate.control.running import running, start, stop
 from tidegate.lake.dead_letter_choice import Choice
 
 ActedOn = tuple[PreparedLake, Served]
@@ -117,6 +117,48 @@ def test_a_stopped_pipeline_says_who_stopped_it(acted_on: ActedOn, opened: Open)
     expect(notice).to_have_count(0, timeout=30_000)
 
 
+def test_a_pipeline_is_stopped_and_started(acted_on: ActedOn, opened: Open) -> None:
+    lake, served = acted_on
+    page = opened(served).visit("shop")
+    dialog = ask(page, "Stop …")
+    expect(dialog).to_contain_text("The source keeps its log meanwhile")
+    dialog.get_by_label("Reason").fill("the source is upgraded")
+    dialog.get_by_role("button", name="Stop").click()
+    expect(dialog).to_contain_text("shop: stopped.")
+    dialog.get_by_role("button", name="Close").click()
+    expect(page.locator(".notice").filter(has_text="the source is upgraded")).to_be_visible()
+    assert running(lake.pipeline, lake.platform).state == "stopped"
+    dialog = ask(page, "Start …")
+    dialog.get_by_label("Reason").fill("upgraded")
+    dialog.get_by_role("button", name="Start").click()
+    expect(dialog).to_contain_text("shop: started.")
+    dialog.get_by_role("button", name="Close").click()
+    expect(page.get_by_role("button", name="Stop …")).to_be_visible()
+    assert running(lake.pipeline, lake.platform).state == "running"
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE])
+def test_a_long_run_id_does_not_make_the_overview_wider(
+    acted_on: ActedOn, opened: Open, size: tuple[int, int]
+) -> None:
+    lake, served = acted_on
+    reason = f"asked for by manual__2026-11-17T08:15:00.123456+00:00_{'0123456789abcdef' * 6}"
+    lake.gate.hold([PAYMENTS], reason, "ann")
+    visitor = opened(served, size=size)
+    page = visitor.visit()
+    shown = page.get_by_title(reason)
+    expect(shown).to_be_visible()
+    expect(page.get_by_text("Live", exact=True)).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    table = page.locator(".scroll").first
+    assert table.evaluate("box => box.scrollWidth <= box.clientWidth"), "nothing to scroll for"
+    assert shown.bounding_box()["height"] < 80, "a few lines"  # type: ignore[index]
+    visitor.visit(f"shop/tables/{PAYMENTS}")
+    expect(page.locator(".notice")).to_contain_text(reason)  # here all of it
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    lake.gate.open([PAYMENTS], "seen", "ann")
+
+
 # Work that Spark does: what the page asks the runner for. test_jobs.py runs it.
 
 
@@ -205,6 +247,43 @@ def test_compaction_rollback_and_redrive_ask_for_what_they_say(
     expect(page.get_by_role("dialog")).to_contain_text("Waiting to start")
     assert last(runner)[0] == "redrive"
     assert len(last(runner)[1]["event_ids"]) == 2
+
+
+def test_a_position_is_set_only_after_the_dry_run_was_shown(
+    asked: tuple[RecordedRunner, Served], opened: Open
+) -> None:
+    runner, served = asked
+    page = opened(served).visit(f"shop/tables/{CUSTOMERS}/snapshots")
+    before = len(runner.runs)
+    dialog = ask(page, "Set position …")
+    dialog.get_by_label("Position, or LSN").fill("FF/FFFFFFFF")
+    dialog.get_by_role("button", name="Dry run").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("offsets.not_captured")
+    offsets = CLIENT.get(
+        f"{served.url}api/v1/cdc/connectors/shop/offsets",
+        headers={"authorization": f"Bearer {TOKEN}"},
+    ).json()["tables"][0]
+    dialog.get_by_label("Position, or LSN").fill(offsets["lowest"])
+    dialog.get_by_label("Reason").fill("apply it again")
+    dialog.get_by_role("button", name="Dry run").click()
+    expect(dialog.get_by_role("status")).to_contain_text("are applied again to public.customers")
+    assert len(runner.runs) == before, "nothing was asked for yet"
+    dialog.get_by_label("Forward").check()
+    expect(dialog.get_by_role("button", name="Dry run")).to_be_visible()  # another form
+    dialog.get_by_label("Forward").uncheck()
+    dialog.get_by_role("button", name="Dry run").click()
+    dialog.get_by_role("button", name="Set the position").click()
+    expect(dialog).to_contain_text("Waiting to start")
+    assert last(runner) == (
+        "set offset",
+        {
+            "tables": [CUSTOMERS],
+            "position": offsets["lowest"],
+            "skip": False,
+            "reason": "apply it again",
+            "expect": offsets["position"],
+        },
+    )
 
 
 def test_it_works_below_any_base_path(

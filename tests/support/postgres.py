@@ -105,7 +105,8 @@ def postgres18() -> Iterator[PostgresServer]:
         yield server
 
 
-def _database(server: PostgresServer) -> Iterator[SourceDatabase]:
+def fresh_database(server: PostgresServer) -> Iterator[SourceDatabase]:
+    """A database that goes with the generator."""
     name = server.create_database(f"src{next(_numbers)}")
     database = SourceDatabase(server, name)
     try:
@@ -117,7 +118,7 @@ def _database(server: PostgresServer) -> Iterator[SourceDatabase]:
 @pytest.fixture
 def source_db(postgres: PostgresServer) -> Iterator[SourceDatabase]:
     """A fresh database on PostgreSQL 16."""
-    yield from _database(postgres)
+    yield from fresh_database(postgres)
 
 
 @pytest.fixture(params=[16, 18])
@@ -126,4 +127,4 @@ def any_source_db(
 ) -> Iterator[SourceDatabase]:
     """A fresh database on each supported server that is at hand."""
     name = "postgres" if request.param == 16 else "postgres18"
-    yield from _database(request.getfixturevalue(name))
+    yield from fresh_database(request.getfixturevalue(name))

@@ -14,10 +14,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from airflow.sdk import DAG
+from airflow.sdk import DAG, get_parsing_context
 from airflow.sdk.exceptions import AirflowException
 
 from tidegate.airflow.dags.changes import changes
+from tidegate.airflow.dags.offsets import offsets
 from tidegate.airflow.dags.redrive import redrive
 from tidegate.airflow.dags.reload import reload, reload_tables
 from tidegate.airflow.dags.rollback import rollback
@@ -43,9 +44,12 @@ def platform_path(project: Path) -> Path | None:
 
 
 def build_dags(directory: Path | str, platform_file: Path | str | None = None) -> dict[str, DAG]:
-    """The Dags of every pipeline file that loads, by Dag id."""
+    """The Dags of every pipeline file that loads, by Dag id.
+
+    Where Airflow starts a task it parses the file once more for that one Dag: no other is made.
+    """
     dags: dict[str, DAG] = {}
-    for outcome in _outcomes(directory, platform_file):
+    for outcome in _outcomes(directory, platform_file, get_parsing_context().dag_id):
         if isinstance(outcome, dict):
             dags |= outcome
     return dags
@@ -67,9 +71,9 @@ def raise_problems(directory: Path | str, platform_file: Path | str | None = Non
 
 
 def _outcomes(
-    directory: Path | str, platform_file: Path | str | None
+    directory: Path | str, platform_file: Path | str | None, only: str | None = None
 ) -> Iterator[dict[str, DAG] | TidegateError]:
-    """Dags or an error, file by file."""
+    """Dags or an error, file by file; of the Dag ``only`` where one is named."""
     platform_name = str(Path(platform_file).absolute()) if platform_file else None
     try:
         platform = load_platform(platform_name, resolve_secrets=False)
@@ -81,7 +85,7 @@ def _outcomes(
         try:
             pipeline = load_pipeline(file, resolve_secrets=False)
             _claim(pipeline.pipeline_id, file, owners)
-            yield _dags(Setting(pipeline, platform, str(file), platform_name))
+            yield _dags(Setting(pipeline, platform, str(file), platform_name), only)
         except TidegateError as error:
             yield error
         except (AirflowException, ValueError) as error:
@@ -99,11 +103,21 @@ def _claim(pipeline_id: str, file: Path, owners: dict[str, Path]) -> None:
         )
 
 
-_KINDS: Final = (changes, sweep, maintenance, verify, schema, redrive, rollback)
+_KINDS: Final = {
+    "changes": changes,
+    "sweep": sweep,
+    "maintenance": maintenance,
+    "verify": verify,
+    "schema": schema,
+    "redrive": redrive,
+    "rollback": rollback,
+    "offsets": offsets,
+}
 
 
-def _dags(setting: Setting) -> dict[str, DAG]:
-    dags = [build(setting) for build in _KINDS]
+def _dags(setting: Setting, only: str | None) -> dict[str, DAG]:
+    kinds = dict(_KINDS)
     if reload_tables(setting.pipeline):
-        dags.append(reload(setting))
-    return {dag.dag_id: dag for dag in dags}
+        kinds["reload"] = reload
+    ids = {setting.dag_id(kind): build for kind, build in kinds.items()}
+    return {dag_id: build(setting) for dag_id, build in ids.items() if only in (None, dag_id)}

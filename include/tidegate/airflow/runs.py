@@ -30,7 +30,9 @@ _KINDS: Final[Mapping[Verb, str]] = {
     Verb.MAINTAIN: "maintenance",
     Verb.REDRIVE: "redrive",
     Verb.ROLLBACK: "rollback",
+    Verb.SET_OFFSET: "offsets",
 }
+_ONE_TABLE: Final = frozenset({Verb.ROLLBACK, Verb.SET_OFFSET})
 _STATES: Final[Mapping[str, RunState]] = {
     "queued": RunState.QUEUED,
     "running": RunState.RUNNING,
@@ -46,14 +48,6 @@ class DagRunner:
         self._tables = tables
 
     def start(self, work: Work, caller: Caller, key: str | None) -> Run:
-        kind = _KINDS.get(work.verb)
-        if kind is None:
-            raise Refused(
-                501,
-                "api.no_dag",
-                f"no Dag does this ({work.verb})",
-                hint=f"`tidegate {work.verb.value.replace('set offset', 'offsets set')}` does it",
-            )
         run_id = run_name(work, key or uuid.uuid4().hex)
         known = self.find(work.pipeline, run_id)
         wanted = parameters(work, self._tables(work.pipeline))
@@ -61,7 +55,7 @@ class DagRunner:
             if known.work.verb is not work.verb or known.work.options != wanted:
                 raise other_work()
             return known
-        self._trigger(f"{work.pipeline}__{kind}", run_id, wanted, caller)
+        self._trigger(f"{work.pipeline}__{_KINDS[work.verb]}", run_id, wanted, caller)
         started = self.find(work.pipeline, run_id)
         assert started is not None  # just triggered
         return started
@@ -111,9 +105,9 @@ def parameters(work: Work, tables: tuple[str, ...]) -> dict[str, Any]:
     options = dict(work.options)
     if "fresh" in options:
         options["resume"] = not options.pop("fresh")
-    if work.verb is Verb.ROLLBACK:
+    if work.verb in _ONE_TABLE:
         (options["table"],) = options.pop("tables")
-        return options
+        return {name: value for name, value in options.items() if value is not None}
     return {**options, "tables": options.get("tables") or list(tables)}
 
 

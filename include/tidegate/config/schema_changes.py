@@ -71,8 +71,8 @@ class SchemaChanges(Section):
     key: Literal["hold"] = Field("hold", description="Another key: other rows. Always held.")
     recreate: Literal["hold", "ignore"] = Field(
         "hold",
-        description="A table that was dropped and made anew: what it lost was never sent. Held"
-        " until the table is swept.",
+        description="A table that was dropped, made anew or renamed for a while: what it lost, or"
+        " got under another name, was never sent. Held until the table is swept.",
     )
     rewrite: Literal["hold", "ignore"] = Field(
         "hold",

@@ -46,6 +46,8 @@ class ChangeBatch:
     raw_bytes: int = 0
     rewritten: tuple[tuple[TableId, Position], ...] = ()
     """Tables whose old rows got other values without an event, and where."""
+    astray: tuple[tuple[TableId, Position], ...] = ()
+    """Tables with rows under another name, which are not among ``rows``, and where."""
     holds: tuple[TableHold, ...] = ()  # closed before anything of this batch is committed
 
 

@@ -16,7 +16,7 @@ from tidegate.control.tables import known_tables, one_table
 from tidegate.envelope.position import Position, format_lsn, read_position
 from tidegate.lake.catalog import open_catalog
 from tidegate.lake.change_log import ChangeLog
-from tidegate.lake.reposition import Move, plan_move, replayable_from
+from tidegate.lake.reposition import Move, plan_move, refuse_moved, replayable_from
 from tidegate.names import TableId
 
 
@@ -82,14 +82,19 @@ def plan(
     position: str,
     *,
     skip: bool = False,
+    expect: str | None = None,
 ) -> Move:
-    """What ``offsets set`` would replay or skip; reads only. Refused where it is not allowed."""
+    """What ``offsets set`` would replay or skip; reads only. Refused where it is not allowed, and
+    where the table does not stand at ``expect`` any more."""
     name = one_table(pipeline, table)
     catalog = open_catalog(platform, pipeline)
     epoch = ChangeLog(catalog, pipeline).head().captured_through.epoch
     target = pipeline.target(TableId.parse(name))
     wanted = read_position(position, epoch)
-    return plan_move(catalog, pipeline, platform.gate, target, wanted, skip=skip)
+    move = plan_move(catalog, pipeline, platform.gate, target, wanted, skip=skip)
+    if expect is not None:
+        refuse_moved(move, expect)
+    return move
 
 
 def _lsn(position: str | None) -> str | None:

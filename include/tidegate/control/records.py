@@ -101,6 +101,7 @@ class PipelineStatus:
     """A pipeline as a whole."""
 
     pipeline_id: str
+    source_type: str
     deployed: bool
     captured_through: str | None
     captured_at: datetime | None

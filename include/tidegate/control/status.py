@@ -65,6 +65,7 @@ def status(
     )
     return PipelineStatus(
         pipeline_id=pipeline.pipeline_id,
+        source_type=pipeline.source.source_type.value,
         deployed=times.head is not None,
         captured_through=str(times.head) if times.head else None,
         captured_at=times.head_at,

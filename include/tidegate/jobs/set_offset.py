@@ -11,13 +11,12 @@ from tidegate import faults
 from tidegate.config.pipeline import LakeTarget, PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.envelope.position import Position, read_position
-from tidegate.errors import HeldError
 from tidegate.jobs.sweep_plan import check_tables
 from tidegate.lake.audit_trail import Action, AuditTrail
 from tidegate.lake.catalog import open_catalog
 from tidegate.lake.change_log import ChangeLog
 from tidegate.lake.gate import Gate, Lease
-from tidegate.lake.reposition import Direction, Move, plan_move
+from tidegate.lake.reposition import Direction, Move, plan_move, refuse_moved
 from tidegate.names import (
     EPOCH_PROPERTY,
     POSITION_PROPERTY,
@@ -43,7 +42,7 @@ class SetOffsetResult:
     """Where the table stood, where it stands, and what that means."""
 
     table: str
-    status: str  # set | unchanged
+    status: str  # set | unchanged | planned
     direction: str  # replay | skip | none
     from_position: Position
     to_position: Position
@@ -63,7 +62,8 @@ def run_set_offset(
     *,
     skip: bool = False,
     reason: str | None = None,
-    expect: Position | None = None,
+    expect: str | None = None,
+    dry_run: bool = False,
     run: str | None = None,
 ) -> SetOffsetResult:
     """Set ``table`` to ``position``; refused as :func:`~tidegate.lake.reposition.plan_move` says.
@@ -81,8 +81,10 @@ def run_set_offset(
     gate = Gate(catalog, pipeline, platform.gate)
     with gate.lease(run, [target.source], PURPOSE) as lease:
         move = plan_move(catalog, pipeline, platform.gate, target, wanted, skip=skip)
-        if expect is not None and move.from_position != expect:
-            raise _moved(move, expect)
+        if expect is not None:
+            refuse_moved(move, expect)
+        if dry_run:
+            return _result(move, "planned", move.snapshot_id)
         if move.direction is Direction.NONE:
             return _result(move, "unchanged", move.snapshot_id)
         facts = {"direction": move.direction.value, "changes": move.changes, "reason": reason}
@@ -116,14 +118,6 @@ def _stamp(
     finally:
         fence.drop()
     return snapshot_id
-
-
-def _moved(move: Move, expect: Position) -> HeldError:
-    return HeldError(
-        "offsets.moved",
-        f"{move.table} stood at {expect} when this was asked for, now at {move.from_position}",
-        hint="look again with `tidegate offsets` and decide again; nothing was done",
-    )
 
 
 def _result(move: Move, status: str, snapshot_id: int | None) -> SetOffsetResult:

@@ -255,6 +255,8 @@ class _Lake:
         return self._typed(index, column, name)
 
     def _typed(self, index: int, column: Column, name: str) -> str | None:
+        if column.name in self.lineage.left_out(index):
+            return None
         field = self.fields[name]
         type_ = self.lineage.casts(index).get(column.name, column.type)
         if field.type is not None and is_wider(field.type, type_):
@@ -273,6 +275,8 @@ class _Lake:
         name = self._lake_name(index, column.name)
         if name is None:
             return replace(column, taken=False)
+        if column.name in self.lineage.left_out(index):
+            return replace(column, name=name, taken=False)
         type_ = self.lineage.casts(index).get(column.name, column.type)
         field = self.fields[name]
         if field.type is not None and is_wider(field.type, type_):

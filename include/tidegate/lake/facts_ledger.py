@@ -8,7 +8,7 @@ it, also when it comes there again after a rollback.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -19,16 +19,16 @@ from pyiceberg.types import LongType, NestedField, StringType, TimestamptzType
 
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.envelope.position import Position
-from tidegate.errors import FatalError, RetriableError
-from tidegate.lake import commits
+from tidegate.errors import FatalError
 from tidegate.lake.ledger import Ledger
+from tidegate.lake.whole_ledger import WholeLedger
 from tidegate.names import TableId
 from tidegate.schema.table_facts import TableFacts
 
 TABLE_NAME: Final = "table_facts"
-_VERSION: Final = 1
-FOLD_FILES: Final = 32
-"""Files after which the ledger, which is read whole, becomes one file again."""
+_VERSION: Final = 2
+_READS: Final = (1, 2)
+"""Before 2 nobody noted rows that were written under another name."""
 
 _SCHEMA: Final = Schema(
     NestedField(1, "seq", LongType(), required=False),
@@ -50,13 +50,9 @@ class FactsEntry:
     facts: TableFacts
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """The ledger as it was read."""
-
-    head: int | None
-    rows: int
-    entries: Mapping[str, tuple[FactsEntry, ...]]
+_Named = tuple[str, FactsEntry]
+_ByTable = Mapping[str, tuple[FactsEntry, ...]]
+_Looks = Mapping[str, TableFacts]
 
 
 def in_force(entries: Sequence[FactsEntry], at: Position) -> FactsEntry | None:
@@ -70,8 +66,8 @@ class FactsLedger:
     snapshot."""
 
     def __init__(self, catalog: Catalog, pipeline: PipelineConfig) -> None:
-        self._ledger = Ledger(catalog, (pipeline.control_namespace, TABLE_NAME), _SCHEMA)
-        self._known = _Known(None, 0, {})  # replaced as one: tables are applied side by side
+        ledger = Ledger(catalog, (pipeline.control_namespace, TABLE_NAME), _SCHEMA)
+        self._ledger = WholeLedger(ledger, _entry)
 
     @property
     def identifier(self) -> tuple[str, str]:
@@ -79,90 +75,68 @@ class FactsLedger:
 
     def note(self, looks: Mapping[TableId, TableFacts], since: Position, at: Position) -> None:
         """Make what is different from the last look durable; nothing is written otherwise."""
-        while True:
-            known = self._load()
-            changed = _changed(known, looks, at)
-            if not changed or self._append(known, changed, since, at):
-                return
+        named = {str(table): seen for table, seen in looks.items()}
+        self._append_new(lambda known: _changed(known, named, at), since, at)
 
     def rewritten(self, table: str, at: Position) -> None:
-        """Note that old rows may have other values from ``at`` on; again: no change. Without a
-        look before it there is nothing in the lake to compare with."""
-        while True:
-            known = self._load()
-            last = in_force(known.entries.get(table, ()), at)
-            if last is None or last.facts.rewrite == at.place:
-                return
-            facts = replace(last.facts, rewrite=at.place)
-            if self._append(known, [(table, facts)], at, at):
-                return
+        """Note that old rows may have other values from ``at`` on."""
+        self._mark(table, at, lambda facts: replace(facts, rewrite=at.place))
 
-    def _append(
-        self,
-        known: _Known,
-        looks: Sequence[tuple[object, TableFacts]],
-        since: Position,
-        at: Position,
-    ) -> bool:
-        """Whether ``looks`` landed; not if another writer was first."""
-        rows = [
-            self._row(number, str(table), facts, since, at)
-            for number, (table, facts) in enumerate(looks, known.rows + 1)
-        ]
-        table = self._ledger.open()
-        try:
-            self._ledger.append(table, rows, known.head)
-        except RetriableError as error:
-            if error.code != commits.MOVED:
-                raise
-            return False
-        self._ledger.fold_if_due(table, files=FOLD_FILES, kept=known.rows + len(rows))
-        return True
+    def astray(self, table: str, at: Position) -> None:
+        """Note that from ``at`` on rows of the table were written under another name."""
+        self._mark(table, at, lambda facts: replace(facts, astray=at.place))
+
+    def _mark(self, table: str, at: Position, marked: Callable[[TableFacts], TableFacts]) -> None:
+        """Again: no change. Without a look before it there is nothing in the lake to compare
+        with."""
+
+        def new(known: _ByTable) -> _Looks:
+            last = in_force(known.get(table, ()), at)
+            facts = None if last is None else marked(last.facts)
+            return {} if last is None or facts is None or facts == last.facts else {table: facts}
+
+        self._append_new(new, at, at)
+
+    def _append_new(self, new: Callable[[_ByTable], _Looks], since: Position, at: Position) -> None:
+        """What ``new`` makes of all that is known, decided again if another writer was first."""
+        while True:
+            known = self._ledger.load()
+            looks = new(_by_table(known.entries))
+            rows = [_row(table, facts, since, at) for table, facts in looks.items()]
+            if not rows or self._ledger.append(known, rows):
+                return
 
     def all(self, table: str) -> tuple[FactsEntry, ...]:
         """By position; what a cut saw comes after a look that is noted at the same place."""
-        return self._load().entries.get(table, ())
-
-    @staticmethod
-    def _row(
-        seq: int, table: str, facts: TableFacts, since: Position, at: Position
-    ) -> dict[str, Any]:
-        return {
-            "seq": seq,
-            "table": table,
-            "since": str(since),
-            "position": str(at),
-            "recorded_at": datetime.now(UTC),
-            "body": json.dumps({"version": _VERSION, "facts": facts.to_dict()}),
-        }
-
-    def _load(self) -> _Known:
-        table = self._ledger.table()
-        if table is None:
-            self._known = _Known(None, 0, {})
-        elif commits.head_id(table) != self._known.head:
-            page = self._ledger.read(table=table)
-            self._known = _Known(page.head, len(page.rows), _by_table(page.rows))
-        return self._known
+        own = [entry for name, entry in self._ledger.load().entries if name == table]
+        return _in_order(own)
 
 
-def _changed(
-    known: _Known, looks: Mapping[TableId, TableFacts], at: Position
-) -> list[tuple[TableId, TableFacts]]:
-    changed = []
+def _row(table: str, facts: TableFacts, since: Position, at: Position) -> dict[str, Any]:
+    return {
+        "table": table,
+        "since": str(since),
+        "position": str(at),
+        "recorded_at": datetime.now(UTC),
+        "body": json.dumps({"version": _VERSION, "facts": facts.to_dict()}),
+    }
+
+
+def _changed(known: _ByTable, looks: _Looks, at: Position) -> _Looks:
+    changed = {}
     for table, seen in looks.items():
-        last = in_force(known.entries.get(str(table), ()), at)
-        facts = seen if last is None else replace(seen, rewrite=last.facts.rewrite)
+        last = in_force(known.get(table, ()), at)
+        facts = seen if last is None else seen.following(last.facts)
         if last is None or last.facts != facts:
-            changed.append((table, facts))
+            changed[table] = facts
     return changed
 
 
-def _by_table(rows: Sequence[Mapping[str, Any]]) -> dict[str, tuple[FactsEntry, ...]]:
+def _by_table(entries: Sequence[_Named]) -> dict[str, tuple[FactsEntry, ...]]:
     found: dict[str, list[FactsEntry]] = {}
-    for row in rows:
-        found.setdefault(row["table"], []).append(_entry(row))
-    return {table: _in_order(entries) for table, entries in found.items()}
+    for table, entry in entries:
+        found.setdefault(table, []).append(entry)
+    return {table: _in_order(own) for table, own in found.items()}
 
 
 def _in_order(entries: Sequence[FactsEntry]) -> tuple[FactsEntry, ...]:
@@ -170,16 +144,16 @@ def _in_order(entries: Sequence[FactsEntry]) -> tuple[FactsEntry, ...]:
     return tuple(sorted(entries, key=lambda e: (epochs.index(e.at.epoch), e.at.place)))
 
 
-def _entry(row: Mapping[str, Any]) -> FactsEntry:
+def _entry(row: Mapping[str, Any]) -> _Named:
     body = json.loads(row["body"])
-    if body["version"] != _VERSION:
+    if body["version"] not in _READS:
         raise FatalError(
             "schema.facts_format",
             f"a look at the source has stored format {body['version']}, this release reads"
-            f" {_VERSION}",
+            f" {' and '.join(map(str, _READS))}",
             hint="use the Tidegate release that wrote it, or a newer one",
         )
-    return FactsEntry(
+    return row["table"], FactsEntry(
         Position.parse(row["since"]),
         Position.parse(row["position"]),
         TableFacts.from_dict(body["facts"]),

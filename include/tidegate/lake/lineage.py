@@ -187,6 +187,18 @@ class Lineage:
         # Before the first known version there is only the lake's own word for a column.
         yield from (old for old, new in (first.renames if first else {}).items() if new == name)
 
+    def left_out(self, index: int) -> set[str]:
+        """Columns that took another one's name while such changes are ignored: the lake's column of
+        that name is the old one, and takes none of their values."""
+        found: set[str] = set()
+        for at in range(1, index + 1):
+            step = self.step(at)
+            found = {new for new, old in step.matching.same.items() if old in found}
+            if self.versions[at].approval is None and self.target.schema_changes.retype == "ignore":
+                new = (c.column for c in step.changes if c.kind is ChangeKind.REPLACE)
+                found.update(name for name in new if name is not None)
+        return found
+
     def casts(self, index: int) -> dict[str, LogicalType]:
         """Columns whose values someone wants in another type, until their own changes again."""
         found: dict[str, LogicalType] = {}

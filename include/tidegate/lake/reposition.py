@@ -22,7 +22,7 @@ from pyiceberg.table import Table
 from tidegate.config.pipeline import LakeTarget, PipelineConfig
 from tidegate.config.platform import GateConfig
 from tidegate.envelope.position import Position, boundary
-from tidegate.errors import ConfigError, DataError, TidegateError
+from tidegate.errors import ConfigError, DataError, HeldError, TidegateError
 from tidegate.lake import commits, positions
 from tidegate.lake.catalog import load
 from tidegate.lake.change_log import ChangeLog, LogHead
@@ -58,9 +58,10 @@ class Move:
         """What happens, in one line."""
         if self.direction is Direction.NONE:
             return f"{self.table} stands there already"
-        does = {Direction.REPLAY: "is applied again to", Direction.SKIP: "is never applied to"}
-        when = f", committed {_span(self.first_at, self.last_at)}" if self.first_at else ""
-        return f"{_count(self.changes)}{when} {does[self.direction]} {self.table}"
+        does = {Direction.REPLAY: "applied again to", Direction.SKIP: "never applied to"}
+        when = f", committed {_span(self.first_at, self.last_at)}," if self.first_at else ""
+        will = "is" if self.changes == 1 else "are"
+        return f"{_count(self.changes)}{when} {will} {does[self.direction]} {self.table}"
 
 
 def plan_move(
@@ -100,6 +101,16 @@ def plan_move(
         found.first_at,
         found.last_at,
     )
+
+
+def refuse_moved(move: Move, expect: str) -> None:
+    """``expect`` is where the table stood when someone was shown what would happen."""
+    if str(move.from_position) != expect:
+        raise HeldError(
+            "offsets.moved",
+            f"{move.table} stood at {expect} when this was asked for, now at {move.from_position}",
+            hint="look again with `tidegate offsets` and decide again; nothing was done",
+        )
 
 
 def replayable_from(

@@ -32,7 +32,7 @@ def ahead(ground: SchemaGround, live: TableSchema, now: TableFacts) -> Ahead:
     stands = ground.stands
     lineage = ground.lineage
     known = lineage.looks[-1].facts if lineage.looks else now
-    look = FactsEntry(stands, Position(stands.epoch, _LATER), replace(now, rewrite=known.rewrite))
+    look = FactsEntry(stands, Position(stands.epoch, _LATER), now.following(known))
     lineage = Lineage(lineage.versions, lineage.target, (*lineage.looks, look))
     ground = replace(ground, lineage=lineage)
     versions = lineage.versions

@@ -6,7 +6,7 @@ table had when; a table that goes from A to B and back to A has three entries.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -17,19 +17,17 @@ from pyiceberg.types import LongType, NestedField, StringType, TimestamptzType
 
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.envelope.position import Position
-from tidegate.errors import FatalError, RetriableError
-from tidegate.lake import commits
+from tidegate.errors import FatalError
 from tidegate.lake.approvals import Approvals
 from tidegate.lake.facts_ledger import FactsLedger
 from tidegate.lake.ledger import Ledger
+from tidegate.lake.whole_ledger import WholeLedger
 from tidegate.names import TableId
 from tidegate.observability import events, log
 from tidegate.schema.table import TableSchema
 
 _LOG = log.get(__name__)
 TABLE_NAME: Final = "schema_history"
-FOLD_FILES: Final = 32
-"""Files after which the history, which is read whole, becomes one file again."""
 
 _SCHEMA: Final = Schema(
     NestedField(1, "seq", LongType(), required=False),
@@ -56,11 +54,10 @@ class SchemaHistory:
     """A pipeline's schema history. Safe with several writers; reads are cached per snapshot."""
 
     def __init__(self, catalog: Catalog, pipeline: PipelineConfig) -> None:
-        self._ledger = Ledger(catalog, (pipeline.control_namespace, TABLE_NAME), _SCHEMA)
+        ledger = Ledger(catalog, (pipeline.control_namespace, TABLE_NAME), _SCHEMA)
+        self._ledger = WholeLedger(ledger, _entry)
         self.approvals = Approvals(catalog, pipeline)
         self.facts = FactsLedger(catalog, pipeline)
-        # Read and replaced as one: tables are applied and swept side by side.
-        self._known: tuple[int | None, tuple[SchemaEntry, ...]] = (None, ())
 
     @property
     def identifier(self) -> tuple[str, str]:
@@ -74,45 +71,34 @@ class SchemaHistory:
     def record_all(self, schemas: Sequence[tuple[TableSchema, Position]]) -> None:
         """Like :meth:`record`, one after the other, in one commit."""
         while True:
-            head, known = self._load()
-            entries = known
+            known = self._ledger.load()
+            entries = known.entries
             for schema, at in schemas:
                 if _in_force(entries, schema.table, at) != schema.schema_id:
                     now = datetime.now(UTC)
                     new = SchemaEntry(len(entries) + 1, at, now, schema.schema_id, schema)
                     entries = (*entries, new)
-            if entries == known or self._append(head, entries, entries[len(known) :]):
+            added = entries[len(known.entries) :]
+            if not added:
                 return
-
-    def _append(
-        self, head: int | None, entries: tuple[SchemaEntry, ...], new: Sequence[SchemaEntry]
-    ) -> bool:
-        """Whether ``new``, the last of ``entries``, landed; not if another writer was first."""
-        table = self._ledger.open()
-        try:
-            landed = self._ledger.append(table, [_row(entry) for entry in new], head)
-        except RetriableError as error:
-            if error.code != commits.MOVED:
-                raise
-            return False
-        for entry in new:
+            if self._ledger.append(known, [_row(entry) for entry in added]):
+                break
+        for entry in added:
             if any(e.schema.table == entry.schema.table and e.seq < entry.seq for e in entries):
                 _say_changed(entry)
-        self._known = (landed, entries)
-        self._ledger.fold_if_due(table, files=FOLD_FILES, kept=len(entries))
-        return True
 
     def get(self, schema_id: str) -> TableSchema:
         """The schema a log row names."""
-        for entries in (self._known[1], self._load()[1]):
-            for entry in entries:
-                if entry.schema_id == schema_id:
-                    return entry.schema
-        raise unknown_schema(schema_id)
+        found = _named(self._ledger.known.entries, schema_id)
+        if found is None:
+            found = _named(self._ledger.load().entries, schema_id)
+        if found is None:
+            raise unknown_schema(schema_id)
+        return found
 
     def latest(self, table: TableId) -> TableSchema | None:
         """The newest schema of ``table``: the highest position of its newest epoch."""
-        entries = [e for e in self._load()[1] if e.schema.table == table]
+        entries = [e for e in self._ledger.load().entries if e.schema.table == table]
         if not entries:
             return None
         epoch = entries[-1].at.epoch
@@ -120,24 +106,16 @@ class SchemaHistory:
 
     def all(self, table: TableId | None = None) -> list[SchemaEntry]:
         """Entries in the order they were recorded."""
-        return [e for e in self._load()[1] if table is None or e.schema.table == table]
+        known = self._ledger.load().entries
+        return [e for e in known if table is None or e.schema.table == table]
 
     def at(self, table: TableId, position: Position) -> TableSchema | None:
         """The schema that was in force at ``position``."""
-        wanted = _in_force(self._load()[1], table, position)
+        wanted = _in_force(self._ledger.load().entries, table, position)
         return None if wanted is None else self.get(wanted)
 
     def drop(self) -> bool:
         return self._ledger.drop()
-
-    def _load(self) -> tuple[int | None, tuple[SchemaEntry, ...]]:
-        table = self._ledger.table()
-        if table is None:
-            self._known = (None, ())
-        elif commits.head_id(table) != self._known[0]:
-            page = self._ledger.read(table=table)
-            self._known = (page.head, tuple(_entry(row) for row in page.rows))
-        return self._known
 
 
 def _say_changed(entry: SchemaEntry) -> None:
@@ -155,7 +133,6 @@ def unknown_schema(schema_id: str) -> FatalError:
 
 def _row(entry: SchemaEntry) -> dict[str, Any]:
     return {
-        "seq": entry.seq,
         "table": str(entry.schema.table),
         "schema_id": entry.schema_id,
         "position": str(entry.at),
@@ -164,7 +141,7 @@ def _row(entry: SchemaEntry) -> dict[str, Any]:
     }
 
 
-def _entry(row: dict[str, Any]) -> SchemaEntry:
+def _entry(row: Mapping[str, Any]) -> SchemaEntry:
     return SchemaEntry(
         seq=row["seq"],
         at=Position.parse(row["position"]),
@@ -172,6 +149,10 @@ def _entry(row: dict[str, Any]) -> SchemaEntry:
         schema_id=row["schema_id"],
         schema=TableSchema.from_json(row["body"]),
     )
+
+
+def _named(entries: Sequence[SchemaEntry], schema_id: str) -> TableSchema | None:
+    return next((entry.schema for entry in entries if entry.schema_id == schema_id), None)
 
 
 def _order(entry: SchemaEntry) -> tuple[str, int]:

@@ -75,9 +75,12 @@ def unsent(
     later = [
         e for e in entries if e.at.epoch == after.epoch and e.at > after and _begins_by(e, until)
     ]
+    looks = [known, *later] if known else later
     found: dict[str, None] = {}
-    for old, new in pairwise([known, *later] if known else later):
+    for old, new in pairwise(looks):
         found |= dict.fromkeys(told(old.facts, new.facts, policy, settled))
+    if not all(look.facts.sent for look in looks):
+        found["its changes are not sent (deploy has it published before the sweep)"] = None
     return list(found)
 
 
@@ -94,11 +97,9 @@ def told(
     settled: Settled = frozenset(),
 ) -> Iterator[str]:
     """What became different from one look to the next that no row told."""
-    if old.relation is None or new.relation is None:
-        return
-    if old.relation != new.relation:
-        if policy.recreate == "hold" and new.relation not in settled:
-            yield "the table was dropped and made anew: rows of the old one are still in the lake"
+    if policy.recreate == "hold":
+        yield from _whole_table(old, new, settled)
+    if old.relation is None or old.relation != new.relation:
         return
     if policy.rewrite == "hold" and new.rewrite not in (None, old.rewrite, *settled):
         yield "ALTER TABLE … USING may have given older rows other values"
@@ -111,6 +112,20 @@ def told(
                 )
     if policy.partitions == "hold" and old.partitioned:
         yield from _partitions(old, new)
+
+
+def _whole_table(old: TableFacts, new: TableFacts, settled: Settled) -> Iterator[str]:
+    if new.astray not in (None, old.astray):
+        yield "rows were written while the table had another name: they were not taken"
+    if old.relation is None or new.relation == old.relation:
+        return
+    if new.relation is None:
+        yield (
+            "the source has no table of this name any more, its rows are in the lake: was it"
+            " renamed, rename it back and sweep; was it dropped, take it out of source.tables"
+        )
+    elif new.relation not in settled:
+        yield "the table was dropped and made anew: rows of the old one are still in the lake"
 
 
 def _partitions(old: TableFacts, new: TableFacts) -> Iterator[str]:

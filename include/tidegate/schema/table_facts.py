@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 
@@ -30,9 +30,13 @@ class TableFacts:
     defaults: tuple[str, ...] = ()  # numbers of columns with a default, identity or formula
     labels: Mapping[str, str] = field(default_factory=dict)  # enum labels by the source's number
     partitioned: bool = False
+    sent: bool = True  # False: the source keeps its rows out of the log
     leaves: Mapping[str, Leaf] = field(default_factory=dict)  # by the source's number
     rewrite: str | None = None
     """Place of the last ALTER that may have given old rows other values; the log tells it."""
+    astray: str | None = None
+    """Place of the last rows that were written under another name of the table; the log tells it,
+    and does not take them."""
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -41,6 +45,10 @@ class TableFacts:
     def from_dict(cls, data: Mapping[str, Any]) -> TableFacts:
         leaves = {number: Leaf(**leaf) for number, leaf in data["leaves"].items()}
         return cls(**{**data, "defaults": tuple(data["defaults"]), "leaves": leaves})
+
+    def following(self, last: TableFacts) -> TableFacts:
+        """A look at the catalog, with what only the log told before it."""
+        return replace(self, rewrite=last.rewrite, astray=last.astray)
 
     def number_of(self, column: str) -> str | None:
         return next((number for number, name in self.columns.items() if name == column), None)

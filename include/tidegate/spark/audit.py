@@ -65,7 +65,10 @@ def audit(frame: DataFrame, wanted: Wanted, expectations: Sequence[Expectation])
     """Check the rows that a sweep is about to publish."""
     if wanted.rows <= SMALL:
         frame = frame.coalesce(1)
-    verdicts = _keyed(frame, wanted) if wanted.key else [_count(frame.count(), wanted)]
+    if wanted.key and wanted.rows:
+        verdicts = _keyed(frame, wanted)
+    else:
+        verdicts = [_count(frame.count(), wanted)]
     # The suite is slow next to the built-in checks: no reason to run it on a table known bad.
     if all(verdict.passed for verdict in verdicts):
         verdicts += run_suite(frame, expectations)

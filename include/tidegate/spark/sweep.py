@@ -212,7 +212,7 @@ class Sweeper:
     def _chunks(
         self, mode: ModeSweep, run: str, left: BranchState | None, parking: SweepParking
     ) -> Built:
-        plan = left.plan if left else self._plan(mode)
+        plan = left.plan if left else self._whole(mode, parking.reading.survey)
         write = self._write(mode, run, parking, replace_all=mode.replaces)
         if not self.cut.shared:
             write = replace(write, parking=None)  # the log is drained, as for a range
@@ -220,7 +220,7 @@ class Sweeper:
             seen = write.write(plan, left.rows if left else 0)
         note = ChunkNote("finish", "finish", plan.total, plan.total)
         properties = note.properties(run, self.cut.position, mode.schema.schema_id)
-        if not plan.total and mode.replaces:
+        if not plan.total and mode.replaces and mode.base is not None:
             write.clear(properties)
         mode.finish(properties, parking)
         first = left.first_cut if left else self.cut.position
@@ -273,6 +273,14 @@ class Sweeper:
 
     def _turn(self, chunks: int) -> AbstractContextManager[Any]:
         return self.one_large if chunks > 1 else nullcontext()
+
+    def _whole(self, mode: ModeSweep, survey: Survey) -> ChunkPlan:
+        """All of the table; nothing where the source counted no row at this very cut: many tables
+        of an application are empty, and reading, writing and typing nothing took most of their
+        sweep's time."""
+        if self.cut.shared and not survey.rows:
+            return ChunkPlan(())
+        return self._plan(mode)
 
     def _plan(self, mode: ModeSweep) -> ChunkPlan:
         chunks = self.cut.chunks(mode.target.table, mode.schema, self.settings.chunk_rows)

@@ -57,8 +57,9 @@ class MariadbServer(ServerProcess):
         flavour: Flavour = "mariadb",
         port: int | None = None,
         config: Mapping[str, str] | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
-        super().__init__(data_dir, port)
+        super().__init__(data_dir, port, environment)
         self.flavour = flavour
         self.config = {**_SHARED, **_OWN[flavour], **(config or {})}
 

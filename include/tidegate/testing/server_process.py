@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Final, Self, TypeVar
 
@@ -27,9 +28,15 @@ class ServerProcess:
     ending: ClassVar[signal.Signals]  # what it shuts down at, at once and cleanly
     starting: ClassVar[type[Exception]]  # what a client gets from one that is not ready
 
-    def __init__(self, data_dir: Path, port: int | None = None) -> None:
+    def __init__(
+        self,
+        data_dir: Path,
+        port: int | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self.data_dir = placed(data_dir)
         self.port = port or free_port()
+        self._environment = {**os.environ, **(environment or {})}
         self._process: subprocess.Popen[bytes] | None = None
 
     def __str__(self) -> str:
@@ -58,7 +65,12 @@ class ServerProcess:
             self._install()
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
-                self._command(), stdout=log, stderr=log, start_new_session=True, **demoted()
+                self._command(),
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                env=self._environment,
+                **demoted(),
             )
         self._wait()
         return self

@@ -142,6 +142,8 @@ class _Run:
             point("capture.after_schema")
         for table, at in batch.rewritten:
             owner._history.facts.rewritten(str(table), at)
+        for table, at in batch.astray:
+            owner._history.facts.astray(str(table), at)
         for hold in batch.holds:  # durable before the position passes its reason (I8)
             owner._hold(hold)
         self._writer.write(batch.rows)

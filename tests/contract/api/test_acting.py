@@ -138,3 +138,6 @@ def test_moving_a_position_is_planned_before_it_is_done(own_api: Served) -> None
     assert (run.status_code, run.json()["verb"]) == (202, "set offset")
     wrong = own_api.post(f"{SHOP}/offsets/plan", {**body, "position": "nowhere"})
     assert wrong.status_code == 422
+    before = {**body, "expect": orders["lowest"]}
+    late = own_api.call("PUT", f"/api/v1/cdc{SHOP}/offsets", TOKENS[Role.ADMIN], json=before)
+    assert (late.status_code, late.json()["code"]) == (409, "offsets.moved")

@@ -41,6 +41,9 @@ def test_only_differences_are_noted_and_everyone_sees_them(
     ledger.note({U: ONE}, boundary("e", 40), boundary("e", 50))
     told = [(e.at.lsn, e.facts.rewrite) for e in rival.all(str(U))]
     assert told == [(20, None), (25, None), (28, place.place), (30, None), (50, None)]
+    ledger.astray(str(T), place)  # and of rows under another name
+    ledger.note({T: TWO}, boundary("e", 40), boundary("e", 50))
+    assert [e.facts.astray for e in rival.all(str(T))] == [None, place.place, place.place]
     ledger.rewritten("public.unknown", place)
     assert ledger.all("public.unknown") == ()
     ledger.note({U: TWO}, boundary("f", 1), boundary("f", 1))  # a new epoch begins anew

@@ -14,7 +14,16 @@ def job(call: Call) -> Any:
     return {
         "rows": rows,
         "secret_length": len(password),
-        "tables": [{"table": table, "status": "applied", "inserted": rows} for table in tables],
+        "tables": [
+            {
+                "table": table,
+                "status": "applied",
+                "inserted": rows,
+                "snapshot_id": 7,
+                "to_position": "e/2",
+            }
+            for table in tables
+        ],
     }
 
 

@@ -11,7 +11,6 @@ from tidegate.config.platform import PlatformConfig
 from tidegate.connectors.mysql.connector import MysqlConnector
 from tidegate.connectors.protocol import Problem, Source
 from tidegate.connectors.registry import open_source
-from tidegate.errors import ConfigError
 from tidegate.names import TableId
 from tidegate.testing.server_user import free_port
 
@@ -33,26 +32,28 @@ def test_a_sound_source_has_no_problem(any_db: MysqlDatabase) -> None:
     assert source.facts(TableId(any_db.name, "none"), None).relation is None
 
 
+@pytest.mark.usefixtures("server_settings")
 def test_tables_are_checked_one_by_one(mysql_db: MysqlDatabase) -> None:
     mysql_db.sql(
         "CREATE TABLE keyless (id int)",
         "CREATE TABLE aisle (id int PRIMARY KEY) ENGINE = MyISAM",
         "CREATE TABLE named (id uuid PRIMARY KEY, text varchar(9) CHARACTER SET sjis)",
+        "CREATE TABLE child (id int PRIMARY KEY, p uuid, FOREIGN KEY (p) REFERENCES named (id)"
+        " ON DELETE CASCADE)",
+        "SET GLOBAL mysql56_temporal_format = OFF",
+        "CREATE TABLE old (id int PRIMARY KEY, at datetime)",
         "CREATE VIEW seen AS SELECT 1 AS id",
     )
-    found = problems(mysql_db, "keyless", "aisle", "named", "seen", "missing")
+    found = problems(mysql_db, "keyless", "aisle", "named", "child", "old", "seen", "missing")
     assert found.keys() == {
-        "no_key", "engine", "type", "charset", "table_kind", "table_missing"
+        "no_key", "engine", "cascade", "old_temporal", "table_kind", "table_missing"
     }  # fmt: skip
+    assert "FORCE" in str(found["old_temporal"].fix_sql)
     assert "ENGINE = InnoDB" in str(found["engine"].fix_sql)
     assert "ADD PRIMARY KEY" in str(found["no_key"].fix_sql)
     lake = [{"sink_id": "l", "sink_type": "iceberg", "iceberg": {"write_mode": "append"}}]
     mysql_db.sql("CREATE TABLE fine (id int PRIMARY KEY)")
     assert problems(mysql_db, "fine", sinks=lake).keys() == {"write_mode"}
-    with pytest.raises(ConfigError, match="not supported"):
-        open_source(mysql_db.pipeline("named"), PlatformConfig()).discover(
-            TableId(mysql_db.name, "named")
-        )
 
 
 @pytest.fixture
@@ -63,6 +64,7 @@ def server_settings(mysql_db: MysqlDatabase) -> Iterator[None]:
         "SET GLOBAL binlog_row_image = 'FULL'",
         "SET GLOBAL binlog_row_metadata = 'FULL'",
         "SET GLOBAL expire_logs_days = 0",
+        "SET GLOBAL mysql56_temporal_format = ON",
     )
 
 

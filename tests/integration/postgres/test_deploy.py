@@ -12,6 +12,7 @@ from tidegate.jobs.capture import run_capture
 from tidegate.jobs.deploy import deploy, undeploy
 from tidegate.lake.audit_trail import AuditTrail
 from tidegate.lake.catalog import open_catalog
+from tidegate.lake.facts_ledger import FactsLedger
 from tidegate.lake.gate import Gate
 
 pytestmark = pytest.mark.postgres
@@ -227,13 +228,23 @@ def test_what_is_not_built_is_refused(db: SourceDatabase, platform: PlatformConf
     assert caught.value.code == "deploy.transport_not_built"
 
 
-def test_capture_refuses_a_table_that_is_not_published_yet(
+def test_a_table_that_is_not_published_is_noted_and_stops_nobody_else(
     db: SourceDatabase, platform: PlatformConfig
 ) -> None:
     deploy(db.pipeline("public.items"), platform)
-    both = db.pipeline("public.items", "public.more")
     with pytest.raises(ConfigError, match=r"public\.more") as caught:
-        run_capture(both, platform)
+        run_capture(db.pipeline("public.more"), platform)
     assert caught.value.code == "capture.not_published"
+    both = db.pipeline("public.items", "public.more")
+
+    def sent() -> list[bool]:
+        looks = FactsLedger(open_catalog(platform, both), both).all("public.more")
+        return [look.facts.sent for look in looks]
+
+    db.sql("INSERT INTO items VALUES (100)")
+    assert run_capture(both, platform).rows == 1
+    assert sent() == [False]
     deploy(both, platform)
-    assert run_capture(both, platform).rows == 0
+    db.sql("INSERT INTO items VALUES (101)")
+    assert run_capture(both, platform).rows == 1
+    assert sent() == [False, True]

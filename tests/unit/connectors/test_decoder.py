@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from tidegate.connectors.postgres.decoder import Decoder
 from tidegate.connectors.postgres.pgoutput import RelationMessage
-from tidegate.envelope.position import lsn_place
+from tidegate.envelope.position import Position, lsn_place
 from tidegate.errors import FatalError
+from tidegate.names import TableId
 from tidegate.schema.table import Column, TableSchema
 from tidegate.schema.types import STRING, TextRule
 
@@ -187,6 +188,25 @@ def test_a_changed_description_applies_from_its_place_on() -> None:
     ids = decoded.rows["schema_id"].to_pylist()
     assert len(set(ids)) == 2
     assert [seen.schema.schema_id for seen in decoded.schemas] == ids
+
+
+def test_rows_of_a_table_that_has_another_name_are_told_where_they_begin() -> None:
+    script = Script(messages=[_relation(3, "ignored")])
+    script.begin()
+    script.row(3, "c", "-", [], ["1", "x", None])
+    script.commit()
+    away = _relation(3, "ignored").replace(b"c2", b"cX")
+    script.begin()
+    script.row(3, "c", "-", [], ["2", "y", None])
+    script.messages.append(away)
+    script.row(3, "c", "-", [], ["3", "y", None])
+    script.commit()
+    ours = TableId("public", "a")
+    decoder = Decoder("e", _schema, floor=script.lsn, astray=lambda message: ours)
+    decoded = decoder.decode(script.messages)
+    assert decoded.rows.num_rows == 0
+    assert decoded.astray == ((ours, Position("e", lsn_place(script.lsn, 1))),)  # the first is old
+    assert decoder.decode([]).astray == ()
 
 
 def test_a_change_of_an_undescribed_table_is_refused() -> None:

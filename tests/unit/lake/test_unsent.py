@@ -111,7 +111,9 @@ def test_rows_written_anew_for_a_wider_declaration_stay_what_they_were(
     ("now", "words"),
     [
         (PARTED, []),
-        (replace(PARTED, relation=None), []),
+        (replace(PARTED, relation=None), ["no table of this name any more"]),
+        (replace(PARTED, astray="0A"), ["another name"]),
+        (replace(PARTED, relation=9, astray="0A"), ["another name", "made anew"]),
         (replace(PARTED, relation=9), ["made anew"]),
         (replace(PARTED, rewrite="0A"), ["USING"]),
         (
@@ -136,6 +138,18 @@ def test_every_trace_is_named_unless_the_policy_ignores_it(
         partitions="ignore", enum_rename="ignore", recreate="ignore", rewrite="ignore"
     )
     assert not list(told(PARTED, now, quiet))
+
+
+def test_a_table_that_is_not_published_is_told_until_a_sweep_after_it_is_again() -> None:
+    away = replace(PLAIN, sent=False)
+    entries = [at(10, PLAIN), at(30, away, since=20), at(50, PLAIN, since=40), at(60, PLAIN)]
+
+    def between(after: int, until: int) -> int:
+        return len(unsent(entries, boundary("e", after), boundary("e", until), HOLD))
+
+    assert between(10, 20) == 0
+    assert between(10, 30) == between(35, 36) == between(10, 70) == 1
+    assert between(60, 70) == 0  # read at 60
 
 
 def test_a_range_tells_what_lies_in_it() -> None:

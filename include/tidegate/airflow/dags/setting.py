@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
 from airflow.sdk import DAG, Param
+from airflow.sdk.definitions.param import ParamsDict
 
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
@@ -32,13 +35,23 @@ class Setting:
     def dag_id(self, kind: str) -> str:
         return f"{self.pipeline.pipeline_id}__{kind}"
 
-    def dag(self, kind: str, *, schedule: Any, does: str, **options: Any) -> DAG:
-        """A Dag with the pipeline's owner, tags, retries and documentation.
+    @contextmanager
+    def dag(
+        self,
+        kind: str,
+        *,
+        schedule: Any,
+        does: str,
+        params: Mapping[str, Param] | None = None,
+        **options: Any,
+    ) -> Iterator[DAG]:
+        """A Dag with the pipeline's owner, tags, retries and documentation; tasks made inside are
+        its own.
 
         ``schedule`` is a cron expression, a timetable, or None.
         """
         retry = self.platform.retry
-        return DAG(
+        with DAG(
             self.dag_id(kind),
             schedule=schedule,
             start_date=START,
@@ -58,7 +71,11 @@ class Setting:
                 "retry_exponential_backoff": retry.multiplier,
             },
             **options,
-        )
+        ) as dag:
+            yield dag
+        # Last: Airflow copies a Dag's params into each of its tasks, once for every class of the
+        # task's, though a run reads the Dag's own. That was a fifth of the time parsing takes.
+        dag.params = ParamsDict(dict(params or {}))
 
     def _documentation(self, does: str) -> str:
         pipeline = self.pipeline

@@ -11,6 +11,7 @@ from airflow.sdk import BaseOperator, Context
 
 from tidegate.airflow.handover import handover, job_environment
 from tidegate.airflow.hooks.source import source_secrets
+from tidegate.airflow.lineage import Writes, task_lineage
 from tidegate.airflow.operators.job import caller_of, run_name
 from tidegate.airflow.outcome import OnHeld, settle
 from tidegate.airflow.processes import end_tree
@@ -30,6 +31,7 @@ class TidegateCaptureOperator(BaseOperator):
     template_fields: Sequence[str] = ()
     ui_color = "#e6f4f1"
     module: ClassVar[str] = "tidegate.jobs.capture"
+    writes: ClassVar[Writes] = Writes.LOG
 
     def __init__(
         self,
@@ -45,6 +47,7 @@ class TidegateCaptureOperator(BaseOperator):
         self.on_held = on_held
         self._process: subprocess.Popen[str] | None = None
         self._ended = 0
+        self._value: dict[str, Any] | None = None
 
     def execute(self, context: Context) -> dict[str, Any]:
         _, secrets = source_secrets(self.pipeline_file)
@@ -54,7 +57,7 @@ class TidegateCaptureOperator(BaseOperator):
             command = [sys.executable, "-m", self.module, *arguments]
             status = self._run(command, job_environment(caller_of(context)))
             died = f"{self.task_id} ended with status {status}"
-            value = settle(files.result(), on_held=self.on_held, died=died)
+            value = self._value = settle(files.result(), on_held=self.on_held, died=died)
         self.log.info(details(value))
         return value
 
@@ -62,6 +65,12 @@ class TidegateCaptureOperator(BaseOperator):
         """Runs inside a signal handler: no logging here (see TidegateSparkHook.on_kill)."""
         if self._process is not None and self._process.poll() is None:
             self._ended = end_tree(self._process.pid)
+
+    def get_openlineage_facets_on_start(self) -> Any:
+        return task_lineage(self.pipeline_file, self.writes)
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
+        return task_lineage(self.pipeline_file, self.writes, value=self._value)
 
     def _run(self, command: list[str], environment: dict[str, str]) -> int:
         self._process = subprocess.Popen(

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from airflow.sdk import Context
 
+from tidegate.airflow.lineage import Writes
 from tidegate.airflow.operators.capture import TidegateCaptureOperator
 from tidegate.jobs.lines import table_lines
 
@@ -21,6 +22,7 @@ class TidegateSchemaOperator(TidegateCaptureOperator):
 
     ui_color = "#eef1fb"
     module: ClassVar[str] = "tidegate.jobs.check_schema"
+    writes: ClassVar[Writes] = Writes.NOTHING
 
     def execute(self, context: Context) -> dict[str, Any]:
         value = super().execute(context)

@@ -13,6 +13,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from tidegate.airflow.handover import Handover, handover, job_environment
 from tidegate.airflow.hooks.source import source_secrets
 from tidegate.airflow.hooks.spark import TidegateSparkHook
+from tidegate.airflow.lineage import Writes, task_lineage
 from tidegate.airflow.operators.job import caller_of, emit_events, run_name
 from tidegate.airflow.outcome import OnHeld, failed_tables, settle
 from tidegate.config.loader import load_platform
@@ -72,6 +73,7 @@ class TidegateSparkOperator(SparkSubmitOperator):
         self.strict = strict
         self.jobs_dir = jobs_dir
         self.spark_conn_id = conn_id
+        self._value: dict[str, Any] | None = None
 
     def execute(self, context: Context) -> dict[str, Any]:  # type: ignore[override]
         pipeline, secrets = source_secrets(self.pipeline_file)
@@ -88,7 +90,7 @@ class TidegateSparkOperator(SparkSubmitOperator):
                 died = str(error)
             if hook.ended:
                 self.log.info("Ended the Spark application: %d processes", hook.ended)
-            value = settle(files.result(), on_held=self.on_held, died=died)
+            value = self._value = settle(files.result(), on_held=self.on_held, died=died)
         for line in table_lines(value):
             self.log.info(line)
         emit_events(context, self.outlets, pipeline, value)
@@ -99,6 +101,12 @@ class TidegateSparkOperator(SparkSubmitOperator):
     def on_kill(self) -> None:
         if self._hook is not None:
             self._hook.on_kill()
+
+    def get_openlineage_facets_on_start(self) -> Any:
+        return task_lineage(self.pipeline_file, Writes.LAKE, tables=self.tables)
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
+        return task_lineage(self.pipeline_file, Writes.LAKE, tables=self.tables, value=self._value)
 
     def _application(self) -> Path:
         root = Path(self.jobs_dir) if self.jobs_dir else Path(__file__).parents[4] / "spark_jobs"

@@ -72,6 +72,12 @@ class OffsetRequest(Body):
     )
     skip: bool = Field(False, description="Forward is meant: the table then needs a sweep.")
     reason: Text | None = None
+    expect: str | None = Field(
+        None,
+        max_length=200,
+        description="`from_position` as the plan showed it: if the table has moved since, nothing"
+        " is done (409).",
+    )
 
 
 class Move(View):
@@ -84,6 +90,7 @@ class Move(View):
     changes: int = Field(description="Changes that would be applied again, or left out.")
     first_at: datetime | None = None
     last_at: datetime | None = None
+    says: str = Field(examples=["3 changes are applied again to public.orders"])
 
 
 class Component(View):

@@ -155,6 +155,7 @@ class PipelineStatus(View):
     """A pipeline as a whole."""
 
     pipeline_id: str = Field(examples=["shop"])
+    source_type: str = Field(examples=["postgres"])
     deployed: bool
     captured_through: str | None = Field(None, description=_POSITION)
     captured_at: datetime | None = None

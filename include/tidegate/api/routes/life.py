@@ -21,10 +21,12 @@ from tidegate.api.models.life import (
     SayRequest,
 )
 from tidegate.api.models.status import Running
+from tidegate.api.pipelines import Subject
 from tidegate.api.routes.subject import ONE, About, Actor, Key, Known, Work, run_view
 from tidegate.api.runner import Verb
 from tidegate.api.runner import Work as Task
 from tidegate.control import health, offsets, pipelines, running
+from tidegate.lake import reposition
 from tidegate.observability.caller import acting_as
 
 router = APIRouter(tags=["life"])
@@ -93,7 +95,7 @@ def get_offsets(about: About) -> Offsets:
 @needs(Role.READ)
 def plan_offset(about: About, body: OffsetRequest) -> Move:
     """What setting a position would replay or skip; does nothing."""
-    found = offsets.plan(about.pipeline, about.platform, body.table, body.position, skip=body.skip)
+    found = _planned(about, body)
     return Move(
         table=found.table,
         direction=found.direction.value,
@@ -102,6 +104,7 @@ def plan_offset(about: About, body: OffsetRequest) -> Move:
         changes=found.changes,
         first_at=found.first_at,
         last_at=found.last_at,
+        says=found.words,
     )
 
 
@@ -112,15 +115,27 @@ def set_offset(
 ) -> RunView:
     """Set a table's position; `offsets/plan` says beforehand what that means."""
     # Refused here and now where it is not allowed; the run looks again under its lease.
-    found = offsets.plan(about.pipeline, about.platform, body.table, body.position, skip=body.skip)
+    found = _planned(about, body)
     options = {
         "tables": [found.table],
         "position": str(found.to_position),
         "skip": body.skip,
         "reason": body.reason,
+        "expect": body.expect,
     }
     task = Task(Verb.SET_OFFSET, about.pipeline.pipeline_id, options)
     return run_view(runner.start(task, actor, key))
+
+
+def _planned(about: Subject, body: OffsetRequest) -> reposition.Move:
+    return offsets.plan(
+        about.pipeline,
+        about.platform,
+        body.table,
+        body.position,
+        skip=body.skip,
+        expect=body.expect,
+    )
 
 
 @router.get(f"{ONE}/health")

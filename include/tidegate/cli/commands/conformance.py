@@ -20,13 +20,16 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from tidegate.testing.conformance.cases import Case
-    from tidegate.testing.conformance.lab import Server
     from tidegate.testing.conformance.readers import Reader
     from tidegate.testing.conformance.results import Report
+    from tidegate.testing.conformance.server import Server
 
 CASES: Final = Path(__file__).parents[4] / "tests" / "conformance" / "cases"
+FOLDERS: Final = {"postgres": CASES, "mysql": CASES / "mysql"}
+SERVERS: Final = {"postgres": ("15", "14", "16", "17", "18"), "mysql": ("mariadb", "mysql")}
+"""What can be started here, the default first."""
 PATHS: Final = ("sweep", "log", "both")
-MODES: Final = ("upsert", "append", "history")
+MODES: Final = {"postgres": ("upsert", "append", "history"), "mysql": ("upsert",)}
 READERS: Final = ("pyiceberg", "duckdb", "spark")
 
 
@@ -37,7 +40,7 @@ def register(app: typer.Typer) -> None:
 
 def conformance(
     source: Annotated[
-        str, typer.Option("--source", help="Kind of source; postgres is the one there is.")
+        str, typer.Option("--source", help="Kind of source: postgres, or mysql (MariaDB too).")
     ] = "postgres",
     url: Annotated[
         str | None,
@@ -45,14 +48,19 @@ def conformance(
             "--url",
             envvar="TIDEGATE_CONFORMANCE_URL",
             metavar="URL",
-            help="A server of yours, postgresql://user:password@host:port; the user creates (and"
-            " drops) a database and a slot per path. Without it a server is started here.",
+            help="A server of yours, postgresql://user:password@host:port or mysql://…; the user"
+            " creates (and drops) a database (PostgreSQL: and a slot) per path. Without it a server"
+            " is started here.",
             show_default=False,
         ),
     ] = None,
     server: Annotated[
-        list[int] | None,
-        typer.Option("--server", help="Version to start (14 to 18); may be repeated. Default 15."),
+        list[str] | None,
+        typer.Option(
+            "--server",
+            help="Server to start: PostgreSQL's version (14 to 18, default 15), or mariadb"
+            " (default), mysql; may be repeated.",
+        ),
     ] = None,
     case: Annotated[
         list[str] | None,
@@ -93,10 +101,11 @@ def conformance(
         from tidegate.testing.conformance.cases import load_cases
         from tidegate.testing.conformance.page import write_page
 
-        _known("--source", [source], ("postgres",))
+        _known("--source", [source], tuple(FOLDERS))
         paths = _known("--path", path, PATHS)
-        modes = _known("--mode", mode, MODES) if mode else ["upsert"]
-        wanted = _chosen(load_cases(cases or CASES), case or ["*"], suite or ["*"])
+        modes = _known("--mode", mode, MODES[source]) if mode else ["upsert"]
+        servers = _known("--server", server, SERVERS[source]) if server else SERVERS[source][:1]
+        wanted = _chosen(load_cases(cases or FOLDERS[source]), case or ["*"], suite or ["*"])
         home = stack.enter_context(tempfile.TemporaryDirectory(prefix="tidegate-conformance-"))
         settings = PlatformConfig(
             lake=LakeConfig(home=home),
@@ -107,8 +116,8 @@ def conformance(
         readers = {name: stack.enter_context(_reader(name, session)) for name in names}
         progress = stack.enter_context(ProgressView(output))
         reports = []
-        for version in server or [15]:
-            with _server(url, version) as at:
+        for name in servers:
+            with _server(source, url, name) as at:
                 reports.append(
                     runner.run(
                         session,
@@ -171,14 +180,17 @@ def _reader(name: str, session: SparkSession) -> Iterator[Reader]:
 
 
 @contextmanager
-def _server(url: str | None, version: int) -> Iterator[Server]:
-    from tidegate.testing.conformance.lab import Server, started_server
+def _server(source: str, url: str | None, name: str) -> Iterator[Server]:
+    from tidegate.testing.conformance import mysql, postgres
 
     if url:
-        yield Server(url)
-        return
-    with started_server(version) as server:
-        yield server
+        yield mysql.MysqlServer(url) if source == "mysql" else postgres.PostgresServer(url)
+    elif source == "mysql":
+        with mysql.started_server("mysql" if name == "mysql" else "mariadb") as started:
+            yield started
+    else:
+        with postgres.started_server(int(name)) as started_postgres:
+            yield started_postgres
 
 
 def _render(console: Console, reports: Sequence[Report]) -> None:
@@ -190,7 +202,7 @@ def _render(console: Console, reports: Sequence[Report]) -> None:
         for name, why in report.not_run.items():
             console.print(f"not run  {name}: {why}", style="dim", markup=False, highlight=False)
         console.print(
-            f"PostgreSQL {report.version}: {len(report.cases)} cases, {report.checks} checks,"
+            f"{report.server}: {len(report.cases)} cases, {report.checks} checks,"
             f" {len({failure.case for failure in report.failures})} cases failed,"
             f" {report.seconds:.0f} s",
             highlight=False,

@@ -58,6 +58,12 @@ def set_offset(
         bool,
         typer.Option("--skip", help="Forward: changes in between may be left out for good."),
     ] = False,
+    expect: Annotated[
+        str | None,
+        typer.Option(
+            "--expect", metavar="POSITION", help="Where it stands now; if not, nothing is done."
+        ),
+    ] = None,
     reason: Annotated[
         str, typer.Option("--reason", help="Why; it stands in the audit trail.")
     ] = "set by hand",
@@ -75,7 +81,7 @@ def set_offset(
     with invocation("offsets set", pipeline, platform_config, as_json, debug, source=False) as call:
         from tidegate.control.offsets import plan
 
-        move = plan(call.pipeline, call.platform, table, position, skip=skip)
+        move = plan(call.pipeline, call.platform, table, position, skip=skip, expect=expect)
         if dry_run or move.direction == "none":
             call.finish({**_facts(move), "status": "planned"}, render.facts)
             return
@@ -94,7 +100,7 @@ def set_offset(
                 move.to_position,
                 skip=skip,
                 reason=reason,
-                expect=move.from_position,
+                expect=str(move.from_position),
             )
         call.finish(result, render.facts)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -11,9 +13,29 @@ from tidegate.connectors.mysql.connection import Connection, is_mariadb, query
 from tidegate.errors import ConfigError
 
 BINARY: Final = "binary"
+UTF8: Final = "utf8mb4"
 _AS_IT_IS: Final = frozenset({"utf8mb4", "utf8mb3", "utf8", "ascii"})
 _UNICODE: Final = {"ucs2": "utf-16-be", "utf16": "utf-16-be", "utf16le": "utf-16-le"}
 _UNICODE_4: Final = {"utf32": "utf-32-be"}
+_PAIR: Final = rb"[\x81-\xfe][\x40-\xff]"
+_EUC: Final = rb"\x8f[\xa1-\xfe]{2}|\x8e[\xa1-\xdf]|[\xa1-\xfe]{2}"
+_SHIFTED: Final = rb"[\x81-\x9f\xe0-\xfc][\x40-\xfc]"
+_CHARACTERS: Final = {
+    "big5": _PAIR,
+    "gbk": _PAIR,
+    "gb2312": _PAIR,
+    "euckr": _PAIR,
+    "sjis": _SHIFTED,
+    "cp932": _SHIFTED,
+    "ujis": _EUC,
+    "eucjpms": _EUC,
+    "gb18030": rb"[\x81-\xfe][\x30-\x39][\x81-\xfe][\x30-\x39]|" + _PAIR,
+}
+"""Where a character of more than one byte ends; any other byte is a character by itself."""
+_ASKED: Final = 500
+"""Characters per question to the server."""
+_REPLACEMENT: Final = "?"
+"""What the server writes for a character that Unicode does not have."""
 
 
 @dataclass
@@ -22,9 +44,10 @@ class Charsets:
 
     by_collation: dict[int, str]
     widths: dict[str, int]  # bytes of the longest character
-    of_geometries: bool = False  # MariaDB's log lists a character set for geometries too
+    mariadb: bool = False  # whose log lists a character set for geometries too
+    connection: Connection | None = None
     _tables: dict[str, list[str]] = field(default_factory=dict)
-    _connection: Connection | None = None
+    _known: dict[str, dict[bytes, str]] = field(default_factory=dict)
 
     @classmethod
     def read(cls, connection: Connection) -> Charsets:
@@ -53,7 +76,7 @@ class Charsets:
         charsets = cls(
             found, {str(name): int(size) for name, size in widths}, is_mariadb(connection)
         )
-        charsets._connection = connection
+        charsets.connection = connection
         return charsets
 
     def name(self, collation: int) -> str:
@@ -70,33 +93,62 @@ class Charsets:
         return self.widths.get(charset, 1)
 
     def supported(self, charset: str) -> bool:
-        known = charset in _AS_IT_IS or charset in _UNICODE or charset in _UNICODE_4
+        if charset in _AS_IT_IS or charset in _CHARACTERS:
+            return True
+        known = charset in _UNICODE or charset in _UNICODE_4
         return known or (self.widths.get(charset) == 1 and charset != BINARY)
 
     def to_utf8(self, texts: pa.Array, charset: str) -> pa.Array:
         """``texts`` hold the charset's bytes; the same values in UTF-8."""
         if charset in _AS_IT_IS:
             return texts
-        codec = _UNICODE.get(charset) or _UNICODE_4.get(charset)
+        values = texts.cast(pa.binary()).to_pylist()
+        return pa.array(self.decoded(values, charset), pa.string())
+
+    def decoded(self, values: Sequence[bytes | None], charset: str) -> list[str | None]:
         if not self.supported(charset):
             raise ConfigError(
                 "source.charset",
                 f"text in character set {charset} cannot be taken exactly",
                 hint="convert the column: ALTER TABLE … CONVERT TO CHARACTER SET utf8mb4",
             )
-        values = texts.cast(pa.binary()).to_pylist()
+        decode = self._decoder(charset, values)
+        return [None if value is None else decode(value) for value in values]
+
+    def _decoder(self, charset: str, values: Sequence[bytes | None]) -> Callable[[bytes], str]:
+        codec = _UNICODE.get(charset) or _UNICODE_4.get(charset)
+        if charset in _AS_IT_IS:
+            codec = "utf-8"
         if codec is not None:
-            decoded = [None if v is None else v.decode(codec, "surrogatepass") for v in values]
-        else:
-            table = self._table(charset)
-            decoded = [None if v is None else "".join(map(table.__getitem__, v)) for v in values]
-        return pa.array(decoded, pa.string())
+            return lambda value: value.decode(codec, "replace")  # halves of surrogate pairs
+        if charset in _CHARACTERS:
+            pattern = re.compile(_CHARACTERS[charset] + rb"|.", re.DOTALL)
+            known = self._learned(charset, pattern, values)
+            return lambda value: "".join([known[one] for one in pattern.findall(value)])
+        table = self._table(charset)
+        return lambda value: "".join(map(table.__getitem__, value))
+
+    def _learned(
+        self, charset: str, pattern: re.Pattern[bytes], values: Sequence[bytes | None]
+    ) -> dict[bytes, str]:
+        """Characters of a charset as the server converts them; each is asked once."""
+        known = self._known.setdefault(charset, {})
+        seen = {one for value in values if value for one in pattern.findall(value)}
+        new = sorted(seen - known.keys())
+        for at in range(0, len(new), _ASKED):
+            some = new[at : at + _ASKED]
+            known.update(zip(some, self._converted(charset, some), strict=True))
+        return known
 
     def _table(self, charset: str) -> list[str]:
         """What the server makes of each byte of a one-byte character set; asked once."""
         if charset not in self._tables:
-            assert self._connection is not None
-            bytes_ = (f"CONVERT(_{charset} X'{byte:02X}' USING utf8mb4)" for byte in range(256))
-            (row,) = query(self._connection, f"SELECT {', '.join(bytes_)}")
-            self._tables[charset] = ["?" if value is None else str(value) for value in row]
+            every = [bytes([byte]) for byte in range(256)]
+            self._tables[charset] = self._converted(charset, every)
         return self._tables[charset]
+
+    def _converted(self, charset: str, characters: Sequence[bytes]) -> list[str]:
+        assert self.connection is not None
+        asked = (f"CONVERT(_{charset} X'{one.hex()}' USING utf8mb4)" for one in characters)
+        (row,) = query(self.connection, f"SELECT {', '.join(asked)}")
+        return [_REPLACEMENT if value is None else str(value) for value in row]

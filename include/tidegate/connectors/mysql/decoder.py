@@ -8,7 +8,7 @@ decoded together, however many transactions they belong to.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from tidegate.connectors.changes import ChangeBatch, SchemaSeen, TableHold
@@ -17,9 +17,10 @@ from tidegate.connectors.mysql.anchor import Anchor
 from tidegate.connectors.mysql.charsets import Charsets
 from tidegate.connectors.mysql.events import HEADER, Transaction
 from tidegate.connectors.mysql.position import Place, file_number, number_of, volume, way_back
-from tidegate.connectors.mysql.row_groups import Groups, Table
-from tidegate.connectors.mysql.table_map import parse, table_name
-from tidegate.connectors.mysql.types import column
+from tidegate.connectors.mysql.row_groups import Groups
+from tidegate.connectors.mysql.row_images import Table
+from tidegate.connectors.mysql.table_map import Slot, parse, table_name
+from tidegate.connectors.mysql.types import BYTES_OF_TEXT, column
 from tidegate.connectors.mysql.wire import Parcel, check_crc
 from tidegate.envelope.position import Position, boundary, lsn_place
 from tidegate.errors import FatalError
@@ -103,8 +104,10 @@ class Decoder:
         batch = _Batch(groups, inner, memoryview(data))
         for start, end in parcel.events:
             self._event(data, start, end, batch)
+        rows = batch.groups.rows()
+        batch.holds |= batch.groups.holds
         return ChangeBatch(
-            rows=batch.groups.rows(),
+            rows=rows,
             schemas=tuple(batch.seen),
             through=None if self._open is not None else self.through,
             transactions=batch.transactions,
@@ -214,12 +217,11 @@ class Decoder:
             self._open.inflated += max(0, inner[-1][1] - base - (end - start))
 
     def _other(self, kind: int, flags: int, ends_at: int) -> None:
-        if kind in (events.PARTIAL_JSON, events.TAGGED_GTID):
+        if kind == events.TAGGED_GTID:
             raise FatalError(
                 "capture.log_form",
-                "the log holds partial rows or tagged transactions, which are not read",
-                hint="SET GLOBAL binlog_row_value_options = '' (and gtid_next without a tag), then"
-                " `tidegate recover`",
+                "the log holds transactions with a tagged GTID, which are not read",
+                hint="set gtid_next without a tag, then `tidegate recover`",
             )
         made_up = flags & events.ARTIFICIAL and kind not in events.HEARTBEATS
         if self._open is None and not made_up:
@@ -280,9 +282,28 @@ class Decoder:
         name = table_name(body)
         if name not in self._taken:
             return None
-        found = parse(body, self._charsets)
-        schema = TableSchema(name, tuple(column(slot.facts) for slot in found.slots))
-        return Table(schema, found.slots)
+        slots = self._named(name, parse(body, self._charsets).slots)
+        schema = TableSchema(name, tuple(column(slot.facts) for slot in slots))
+        return Table(schema, slots)
+
+    def _named(self, table: TableId, slots: tuple[Slot, ...]) -> tuple[Slot, ...]:
+        """MariaDB logs uuid, inet4 and inet6 as binary(n): the catalog tells them from bytes. What
+        changes a column's type holds the table, so today's catalog is right for its rows."""
+        sizes = set(BYTES_OF_TEXT.values())
+        if not self._charsets.mariadb or not any(
+            s.facts.base == "binary" and s.facts.length in sizes for s in slots
+        ):
+            return slots
+        live = self._live(table)
+        types = {} if live is None else {c.name: c.source_type for c in live.columns}
+
+        def named(slot: Slot) -> Slot:
+            facts, type_ = slot.facts, types.get(slot.facts.name, "")
+            if facts.base != "binary" or BYTES_OF_TEXT.get(type_) != facts.length:
+                return slot
+            return replace(slot, facts=replace(facts, base=type_, length=0, charset=None))
+
+        return tuple(map(named, slots))
 
     def _rows(self, data: bytes, start: int, end: int, offset: int, batch: _Batch) -> None:
         """``offset`` is the event's own in its transaction."""

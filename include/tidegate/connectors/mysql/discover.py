@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from tidegate.connectors.mysql.charsets import BINARY
-from tidegate.connectors.mysql.connection import Connection, query
-from tidegate.connectors.mysql.types import BLOBS, SUPPORTED, TEXTS, ColumnFacts, column
+from tidegate.connectors.mysql.connection import Connection, is_mariadb, query
+from tidegate.connectors.mysql.types import BLOBS, INTEGERS, SUPPORTED, TEXTS, ColumnFacts, column
 from tidegate.errors import ConfigError
 from tidegate.names import TableId
 from tidegate.schema.table import TableSchema
@@ -27,7 +27,16 @@ _TABLE_SQL: Final = """
 SELECT table_type, engine FROM information_schema.tables
 WHERE table_schema = %s AND table_name = %s
 """
+_ABSENT_SQL: Final = """
+SELECT column_name, data_type, is_nullable, column_default, extra
+FROM information_schema.columns WHERE table_schema = %s AND table_name = %s
+"""
+_PLAIN_DEFAULTS: Final = frozenset({*INTEGERS, "decimal", "char", "varchar", "enum", "set"})
+"""Types of which a constant default reads in the catalog as the log prints a value."""
+_NUMBER: Final = re.compile(r"-?\d+(\.\d+)?")
 _LABEL: Final = re.compile(r"'((?:[^']|'')*)'")
+_ESCAPED: Final = re.compile(r"\\([0nr\\])")
+_PLAIN: Final = {"0": "\0", "n": "\n", "r": "\r", "\\": "\\"}
 _NUMERIC_NAMES: Final = {"integer": "int", "numeric": "decimal", "real": "double"}
 _GEOMETRIES: Final = frozenset(
     {
@@ -100,6 +109,39 @@ def live(connection: Connection, table: TableId) -> TableSchema | None:
     return TableSchema(table, tuple(column(facts) for facts in found.columns))
 
 
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """What a column has in a row that was logged without it."""
+
+    inserted: dict[str, str | None]  # columns whose default is a constant, and what it is
+    computed: frozenset[str]  # generated on reading: they may have changed all the same
+
+
+def absent(connection: Connection, table: TableId) -> Absent:
+    inserted: dict[str, str | None] = {}
+    computed: set[str] = set()
+    quotes = is_mariadb(connection)  # a constant text has them there; MySQL marks expressions
+    for name, data_type, nullable, default, extra in query(connection, _ABSENT_SQL, table):
+        if "GENERATED" in str(extra).upper().replace("DEFAULT_GENERATED", ""):
+            if quotes and "VIRTUAL" in str(extra).upper():  # MySQL sends those that changed
+                computed.add(str(name))
+        elif default is None or (quotes and default == "NULL"):
+            if str(nullable) == "YES":
+                inserted[str(name)] = None
+        elif str(data_type).lower() in _PLAIN_DEFAULTS and "DEFAULT_GENERATED" not in str(extra):
+            text = _constant(str(default)) if quotes else str(default)
+            if text is not None:
+                inserted[str(name)] = text
+    return Absent(inserted, frozenset(computed))
+
+
+def _constant(default: str) -> str | None:
+    if _NUMBER.fullmatch(default):
+        return default
+    quoted = _LABEL.fullmatch(default)
+    return quoted[1].replace("''", "'") if quoted and "\\" not in default else None
+
+
 def _facts(row: tuple[Any, ...], keys: dict[str, int]) -> ColumnFacts:
     name, data_type, declared, nullable, length, precision, scale, fraction, charset = row
     base = str(data_type).lower()
@@ -131,4 +173,8 @@ def _implied(base: str) -> str | None:
 
 
 def _labels(declared: str) -> tuple[str, ...]:
-    return tuple(label.replace("''", "'") for label in _LABEL.findall(declared))
+    """As the server writes them in a type: some characters behind a backslash."""
+    return tuple(
+        _ESCAPED.sub(lambda found: _PLAIN[found[1]], label.replace("''", "'"))
+        for label in _LABEL.findall(declared)
+    )

@@ -35,8 +35,8 @@ MARIADB_QUERY: Final = 165  # compressed
 MARIADB_ROWS: Final = {166: 23, 167: 24, 168: 25, 169: 30, 170: 31, 171: 32}
 """Compressed row events, and what they are otherwise."""
 
-ROWS_V2: Final = (30, 31, 32)
-ROWS: Final = frozenset({*WRITE, *UPDATE, *DELETE})
+ROWS_V2: Final = (30, 31, 32, PARTIAL_JSON)
+ROWS: Final = frozenset({*WRITE, *UPDATE, *DELETE, PARTIAL_JSON})
 
 ARTIFICIAL: Final = 0x20
 """Flag of events that the server made up for us: they have no place in the file."""

@@ -10,28 +10,26 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidegate.connectors.mysql import events, values
+from tidegate.connectors.mysql import events
 from tidegate.connectors.mysql.charsets import Charsets
+from tidegate.connectors.mysql.discover import Absent, absent
 from tidegate.connectors.mysql.events import Transaction
-from tidegate.connectors.mysql.rows import Payload, Values, Walked, walk
-from tidegate.connectors.mysql.table_map import Slot
+from tidegate.connectors.mysql.row_images import (
+    Image,
+    Table,
+    check_key,
+    completed,
+    image_slots,
+    patched,
+    told,
+)
+from tidegate.connectors.mysql.rows import Payload, Walked, walk
 from tidegate.envelope import gather, log_rows
 from tidegate.envelope.change import Op
-from tidegate.errors import FatalError
+from tidegate.names import TableId
 from tidegate.schema.table import TableSchema
 
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A table as a table map describes it."""
-
-    schema: TableSchema
-    slots: tuple[Slot, ...]
-
-    @property
-    def key_slots(self) -> list[int]:
-        names = [column.name for column in self.schema.columns]
-        return [names.index(column.name) for column in self.schema.key_columns]
+_UPDATES: Final = (*events.UPDATE, events.PARTIAL_JSON)
 
 
 @dataclass(slots=True)
@@ -41,6 +39,7 @@ class _Group:
     table: Table
     op: Op
     images: tuple[tuple[int, ...], ...]  # slots that each image holds
+    partial: bool = False  # JSON columns may have diffs
     starts: list[int] = field(default_factory=list)  # of the rows
     ends: list[int] = field(default_factory=list)
     offsets: list[int] = field(default_factory=list)  # of the rows' bytes in their transaction
@@ -65,6 +64,8 @@ class Groups:
         self._charsets, self._max_value = charsets, max_value
         self._groups: dict[tuple[int, int, bytes], _Group] = {}
         self._made: dict[str, list[pa.RecordBatch]] = {}
+        self._absent: dict[TableId, Absent] = {}
+        self.holds: dict[TableId, str] = {}
 
     def add(
         self,
@@ -79,11 +80,12 @@ class Groups:
         data, at = self._data, events.columns_at(self._data, start, kind)
         count, bitmap = len(table.slots), (len(table.slots) + 7) // 8
         first = at + (1 if count < 251 else 3)
-        last = first + bitmap * (2 if kind in events.UPDATE else 1)
+        last = first + bitmap * (2 if kind in _UPDATES else 1)
         key = (id(table), kind, data[first:last])
         group = self._groups.get(key)
         if group is None:
-            group = _Group(table, _OPS[kind], _images(data[first:last], count, bitmap))
+            images = image_slots(data[first:last], count, bitmap)
+            group = _Group(table, _OPS[kind], images, kind == events.PARTIAL_JSON)
             self._groups[key] = group
         group.starts.append(last)
         group.ends.append(end)
@@ -115,17 +117,23 @@ class Groups:
         table = group.table
         starts, ends = np.array(group.starts, np.int64), np.array(group.ends, np.int64)
         shapes = [[table.slots[slot] for slot in image] for image in group.images]
-        walked = walk(payload, starts, ends, shapes)
+        json_columns = len(table.json_slots) if group.partial else None
+        walked = walk(payload, starts, ends, shapes, json_columns)
+        rows = len(walked.starts)
         images = [
-            _Image.read(payload, table, image, columns, self._charsets, self._max_value)
-            for image, columns in zip(group.images, walked.images, strict=True)
+            Image.read(payload, table, image, columns, rows, self._charsets, self._max_value)
+            for image, columns in zip(group.images, told(table, group.images, walked), strict=True)
         ]
-        rows, keys = len(walked.starts), table.key_slots
+        keys = table.key_slots
         old = images[0] if group.op is not Op.CREATE else None
         new = images[-1] if group.op is not Op.DELETE else None
         addressed = old or new
         assert addressed is not None
-        _check_images(table, group.op, old, new, keys)
+        check_key(table, addressed)
+        if new is not None and new.missing:
+            new = self._noted(table, completed(table, group.op, new, self._of_absent(table)))
+        if new is not None and walked.partial.any():
+            new = self._noted(table, patched(payload, table, group.images, walked, new))
         columns = {"key": _lists([addressed.texts[slot] for slot in keys], rows)}
         if old is not None and not old.missing:
             columns["before"] = _lists(old.texts, rows)
@@ -133,6 +141,19 @@ class Groups:
             columns["after"] = _lists(new.texts, rows)
             columns["unchanged"] = new.unchanged(rows)
         return self._batch(table.schema, group.op, _places(group, walked, starts), **columns)
+
+    def _of_absent(self, table: Table) -> Absent:
+        name = table.schema.table
+        if name not in self._absent:
+            assert self._charsets.connection is not None
+            self._absent[name] = absent(self._charsets.connection, name)
+        return self._absent[name]
+
+    def _noted(self, table: Table, made: tuple[Image, str | None]) -> Image:
+        image, held = made
+        if held is not None:
+            self.holds[table.schema.table] = held
+        return image
 
     def _batch(
         self, schema: TableSchema, op: Op, places: _Places, **columns: pa.Array
@@ -157,76 +178,9 @@ class Groups:
 
 _OPS: Final = {
     **dict.fromkeys(events.WRITE, Op.CREATE),
-    **dict.fromkeys(events.UPDATE, Op.UPDATE),
+    **dict.fromkeys(_UPDATES, Op.UPDATE),
     **dict.fromkeys(events.DELETE, Op.DELETE),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class _Image:
-    """One image of many rows: a text array per column of the table."""
-
-    texts: list[pa.Array]
-    missing: tuple[int, ...]  # slots the source did not send
-    large: dict[int, npt.NDArray[np.bool_]]  # rows whose value was left out for its size
-
-    @classmethod
-    def read(
-        cls,
-        payload: Payload,
-        table: Table,
-        sent: Sequence[int],
-        columns: Sequence[Values],
-        charsets: Charsets,
-        max_value: int,
-    ) -> _Image:
-        rows = len(columns[0].starts) if columns else 0
-        texts = [pa.nulls(rows, pa.string()) for _ in table.slots]
-        large: dict[int, npt.NDArray[np.bool_]] = {}
-        for slot, found in zip(sent, columns, strict=True):
-            too_large = found.lengths > max_value
-            if too_large.any():
-                large[slot] = too_large
-                found = Values(
-                    found.starts, np.where(too_large, 0, found.lengths), found.valid & ~too_large
-                )
-            texts[slot] = values.texts(payload, found, table.slots[slot], charsets)
-        missing = tuple(slot for slot in range(len(table.slots)) if slot not in set(sent))
-        return cls(texts, missing, large)
-
-    def unchanged(self, rows: int) -> pa.Array:
-        """Slots that were not sent, or left out for their size (``envelope.log_rows``)."""
-        if not self.missing and not self.large:
-            return pa.nulls(rows, log_rows.ARROW_SCHEMA.field("unchanged").type)
-        absent = np.zeros((rows, len(self.texts)), np.bool_)
-        names = np.arange(len(self.texts), dtype=np.int32)
-        absent[:, list(self.missing)] = True
-        for slot, which in self.large.items():
-            absent[:, slot] = which
-            names[slot] = log_rows.too_large(slot)
-        row, slots = np.nonzero(absent)
-        sizes = np.bincount(row, minlength=rows)
-        return gather.lists(pa.array(names[slots]), sizes, sizes > 0)
-
-
-def _images(bitmaps: bytes, count: int, size: int) -> tuple[tuple[int, ...], ...]:
-    parts = [bitmaps[at : at + size] for at in range(0, len(bitmaps), size)]
-    return tuple(tuple(n for n in range(count) if part[n // 8] >> n % 8 & 1) for part in parts)
-
-
-def _check_images(
-    table: Table, op: Op, old: _Image | None, new: _Image | None, keys: list[int]
-) -> None:
-    """An insert without all columns hides defaults, a change without its key hides the row."""
-    addressed = old or new
-    lost = addressed is not None and set(keys) & set(addressed.missing)
-    if lost or (op is Op.CREATE and new is not None and new.missing):
-        raise FatalError(
-            "capture.row_image",
-            f"the log holds only a part of the rows of {table.schema.table}",
-            hint="SET GLOBAL binlog_row_image = FULL; rows that were written without it are lost:"
-            " `tidegate recover`",
-        )
 
 
 def _places(group: _Group, walked: Walked, starts: npt.NDArray[np.int64]) -> _Places:

@@ -81,13 +81,22 @@ class Walked:
     images: tuple[tuple[Values, ...], ...]
     starts: Ints  # of the rows, in the payload
     events: Ints  # which event each row is of
+    partial: Bools  # (rows × JSON columns): the last image has how the value changed, not the value
 
 
-def walk(payload: Payload, starts: Ints, ends: Ints, images: Sequence[Sequence[Slot]]) -> Walked:
-    """Every row of the events whose rows lie in [starts, ends)."""
+def walk(
+    payload: Payload,
+    starts: Ints,
+    ends: Ints,
+    images: Sequence[Sequence[Slot]],
+    json_columns: int | None = None,
+) -> Walked:
+    """Every row of the events whose rows lie in [starts, ends). ``json_columns`` of the table, if
+    the last image may have partial values."""
     found: list[list[list[tuple[Ints, Ints, Bools]]]] = [[[] for _ in slots] for slots in images]
     row_starts: list[Ints] = []
     row_events: list[Ints] = []
+    row_partial: list[Bools] = []
     events, at = np.arange(len(starts)), starts
     more = at < ends
     while True:
@@ -97,7 +106,10 @@ def walk(payload: Payload, starts: Ints, ends: Ints, images: Sequence[Sequence[S
             break
         row_starts.append(at)
         row_events.append(events)
-        for slots, columns in zip(images, found, strict=True):
+        for number, (slots, columns) in enumerate(zip(images, found, strict=True), 1):
+            if number == len(images):
+                partial, at = _partial(payload, at, json_columns)
+                row_partial.append(partial)
             at = _image(payload, at, slots, columns)
         limit = ends[events]
         if (at > limit).any():
@@ -107,7 +119,20 @@ def walk(payload: Payload, starts: Ints, ends: Ints, images: Sequence[Sequence[S
                 hint="report this with the server's version and the tables' column types",
             )
         more = at < limit
-    return _ordered(found, row_starts, row_events)
+    return _ordered(found, row_starts, row_events, row_partial)
+
+
+def _partial(payload: Payload, at: Ints, json_columns: int | None) -> tuple[Bools, Ints]:
+    """Options of the image stand before it, and a bit per JSON column if they say so."""
+    if json_columns is None:
+        return np.zeros((len(at), 0), np.bool_), at
+    options = (payload.octets[at] & np.uint8(1)).astype(np.bool_)
+    bits = [
+        options & ((payload.octets[at + 1 + n // 8] >> np.uint8(n % 8) & 1) == 1)
+        for n in range(json_columns)
+    ]
+    size = (json_columns + 7) // 8
+    return np.stack(bits, axis=1), at + 1 + np.where(options, size, 0)
 
 
 def _image(
@@ -136,11 +161,13 @@ def _ordered(
     found: list[list[list[tuple[Ints, Ints, Bools]]]],
     row_starts: list[Ints],
     row_events: list[Ints],
+    row_partial: list[Bools],
 ) -> Walked:
     if not row_starts:
         empty = np.zeros(0, np.int64)
         none = Values(empty, empty, np.zeros(0, np.bool_))
-        return Walked(tuple(tuple(none for _ in image) for image in found), empty, empty)
+        columns = tuple(tuple(none for _ in image) for image in found)
+        return Walked(columns, empty, empty, np.zeros((0, 0), np.bool_))
     starts, events = np.concatenate(row_starts), np.concatenate(row_events)
     order = np.lexsort((starts, events))  # very long events lie behind later ones in the payload
     single = len(row_starts) == 1
@@ -152,4 +179,4 @@ def _ordered(
         return Values(*joined).where(order)
 
     images = tuple(tuple(column(parts) for parts in image) for image in found)
-    return Walked(images, starts[order], events[order])
+    return Walked(images, starts[order], events[order], np.concatenate(row_partial)[order])

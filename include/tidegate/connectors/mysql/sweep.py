@@ -33,7 +33,7 @@ from tidegate.schema.types import Kind
 _SIZE_SQL: Final = """
 SELECT data_length FROM information_schema.tables WHERE table_schema = %s AND table_name = %s
 """
-_LARGE: Final = ("medium", "long", "geometry")
+_LARGE: Final = ("medium", "long", "geometry", "json")
 
 
 class MysqlCut:

@@ -16,9 +16,12 @@ from tidegate.connectors.protocol import Problem, Severity
 from tidegate.names import TableId
 
 _INNODB: Final = "innodb"
-_TEXT_TYPES: Final = frozenset({"json", "uuid", "inet4", "inet6"})
+_CASCADES_SQL: Final = """
+SELECT constraint_name FROM information_schema.referential_constraints
+WHERE constraint_schema = %s AND table_name = %s
+  AND NOT (delete_rule IN ('RESTRICT', 'NO ACTION') AND update_rule IN ('RESTRICT', 'NO ACTION'))
+"""
 _OLD: Final = "/* mariadb-5.3 */"
-_COMPRESSED: Final = "compressed"
 
 
 def check_table(
@@ -36,6 +39,7 @@ def check_table(
     yield from _engine(found)
     yield from _access(connection, settings, table)
     yield from _key(found, settings)
+    yield from _cascades(connection, table)
     yield from _columns(found, charsets)
 
 
@@ -79,6 +83,18 @@ def _key(found: discover.Relation, settings: MysqlSettings) -> Iterator[Problem]
         )
 
 
+def _cascades(connection: Connection, table: TableId) -> Iterator[Problem]:
+    """InnoDB makes such changes below the log: a replica makes them again by itself, we cannot."""
+    for (name,) in query(connection, _CASCADES_SQL, table):
+        yield _error(
+            "cascade",
+            table,
+            f"the foreign key {name} changes or deletes its rows without a trace in the log",
+            f"ALTER TABLE {table.sql} DROP FOREIGN KEY …, and add it again with RESTRICT; let the"
+            " application, or a trigger of the other table, change these rows",
+        )
+
+
 def _columns(found: discover.Relation, charsets: Charsets) -> Iterator[Problem]:
     table = found.table
     for column in found.columns:
@@ -87,11 +103,8 @@ def _columns(found: discover.Relation, charsets: Charsets) -> Iterator[Problem]:
         if _OLD in declared:
             message = f"{column.name} is stored in the format of MySQL 5.5"
             yield _error("old_temporal", table, message, f"ALTER TABLE {table.sql} FORCE")
-        elif column.base not in SUPPORTED or _COMPRESSED in declared:
+        elif column.base not in SUPPORTED:
             fix = f"ALTER TABLE {table.sql} MODIFY {name} …"
-            if column.base in _TEXT_TYPES:
-                wide = "longtext" if column.base == "json" else "varchar(64)"
-                fix = f"ALTER TABLE {table.sql} MODIFY {name} {wide} CHARACTER SET utf8mb4"
             message = f"the type of {column.name}, {declared}, is not supported yet"
             yield _error("type", table, message, fix)
         elif column.charset and column.charset != BINARY and not charsets.supported(column.charset):

@@ -10,17 +10,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from tidegate.connectors.mysql.charsets import BINARY, Charsets
+from tidegate.connectors.mysql.charsets import BINARY, UTF8, Charsets
 from tidegate.connectors.mysql.types import BLOBS, TEXTS, ColumnFacts
 from tidegate.errors import ConfigError, FatalError, HeldError
 from tidegate.names import TableId
 
 _ENUM, _SET, _STRING, _GEOMETRY = 247, 248, 254, 255
-_CHARACTER: Final = frozenset({15, 252, 253, _STRING})
+_JSON = 245
+_COMPRESSED: Final = {140: 252, 141: 15}  # MariaDB's, and what they are otherwise
+_CHARACTER: Final = frozenset({15, 252, 253, _STRING, *_COMPRESSED})
 _NUMERIC: Final = frozenset({1, 2, 3, 4, 5, 8, 9, 13, 246})  # also the year
 _META_BYTES: Final = {
-    **dict.fromkeys((4, 5, 17, 18, 19, 245, 252, 255), 1),
-    **dict.fromkeys((15, 16, 246, 247, 248, 253, 254), 2),
+    **dict.fromkeys((4, 5, 17, 18, 19, 140, 245, 252, 255), 1),
+    **dict.fromkeys((15, 16, 141, 246, 247, 248, 253, 254), 2),
 }
 _PLAIN: Final = {
     1: ("tinyint", 1),
@@ -40,7 +42,7 @@ _GROUP_DIGITS: Final = 9
 _DIGIT_BYTES: Final = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 
 SIGNS, DEFAULT_CHARSET, CHARSETS, NAMES, SETS, ENUMS = 1, 2, 3, 4, 5, 6
-KEY, KEY_PREFIXES = 8, 9
+KEY, KEY_PREFIXES, LABELS_CHARSET, LABELS_CHARSETS = 8, 9, 10, 11
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,7 @@ class Slot:
     facts: ColumnFacts
     width: int = 0
     prefix: int = 0
+    compressed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,13 +133,16 @@ class _Described:
         names = _Bytes(optional[NAMES])
         self._names = [names.text().decode() for _ in types]
         self._unsigned = _signs(types, optional.get(SIGNS, b""))
-        self._collations = _collations(types, optional, charsets.of_geometries)
-        self._labels = _labels(types, optional)
+        listed = _CHARACTER | {_GEOMETRY} if charsets.mariadb else _CHARACTER
+        self._collations = _collations(types, optional, listed, DEFAULT_CHARSET, CHARSETS)
+        self._labels = _labels(types, optional, charsets)
 
     def slot(self, at: int, nullable: bool, key: int | None, table: TableId) -> Slot:
         shape = self._shape(at, self._names[at])
         if shape is None:
             raise _unsupported(table, self._names[at], self._types[at])
+        # MariaDB takes every column of an outer join's inner table for nullable.
+        nullable = nullable and key is None
         return replace(shape, facts=replace(shape.facts, nullable=nullable, key=key))
 
     def _shape(self, at: int, name: str) -> Slot | None:
@@ -162,6 +168,8 @@ class _Described:
             base = "enum" if type_ == _ENUM else "set"
             facts = ColumnFacts(name, base, labels=self._labels[at])
             return Slot(facts, meta >> 8)
+        if type_ == _JSON:
+            return Slot(ColumnFacts(name, "json"), prefix=meta)
         if type_ == _GEOMETRY:
             return Slot(ColumnFacts(name, "geometry"), prefix=meta)
         if type_ in _CHARACTER:
@@ -171,11 +179,12 @@ class _Described:
     def _characters(self, at: int, name: str) -> Slot:
         type_, meta = self._types[at], self._metas[at]
         charset = self._charsets.name(self._collations[at])
-        binary = charset == BINARY
+        binary, compressed = charset == BINARY, type_ in _COMPRESSED
+        type_ = _COMPRESSED.get(type_, type_)
         if type_ == 252:
             base = (BLOBS if binary else TEXTS)[meta - 1]
             facts = ColumnFacts(name, base, charset=charset)
-            return Slot(facts, prefix=meta)
+            return Slot(facts, prefix=meta, compressed=compressed)
         size = meta
         if type_ == _STRING:
             high, low = meta & 0xFF, meta >> 8
@@ -183,9 +192,10 @@ class _Described:
             base = "binary" if binary else "char"
         else:
             base = "varbinary" if binary else "varchar"
-        length = size // (1 if binary else self._charsets.width(charset))
+        characters = size - 1 if compressed else size  # a header is stored with the value
+        length = characters // (1 if binary else self._charsets.width(charset))
         facts = ColumnFacts(name, base, length=length, charset=charset)
-        return Slot(facts, prefix=1 if size < 256 else 2)
+        return Slot(facts, prefix=1 if size < 256 else 2, compressed=compressed)
 
 
 def decimal_bytes(precision: int, scale: int) -> int:
@@ -217,16 +227,16 @@ def _signs(types: list[int], bits: bytes) -> set[int]:
 
 
 def _collations(
-    types: list[int], optional: dict[int, bytes], of_geometries: bool
+    types: list[int], optional: dict[int, bytes], listed: frozenset[int], default: int, each: int
 ) -> dict[int, int]:
-    listed = _CHARACTER | {_GEOMETRY} if of_geometries else _CHARACTER
+    """Of the columns of ``listed`` types: one collation and the exceptions, or one by one."""
     texts = [at for at, type_ in enumerate(types) if type_ in listed]
-    if CHARSETS in optional:
-        cursor = _Bytes(optional[CHARSETS])
+    if each in optional:
+        cursor = _Bytes(optional[each])
         return {at: cursor.packed() for at in texts}
-    if DEFAULT_CHARSET not in optional:
+    if default not in optional:
         return {}
-    cursor = _Bytes(optional[DEFAULT_CHARSET])
+    cursor = _Bytes(optional[default])
     found = dict.fromkeys(texts, cursor.packed())
     while cursor.more:
         at = texts[cursor.packed()]
@@ -234,12 +244,20 @@ def _collations(
     return found
 
 
-def _labels(types: list[int], optional: dict[int, bytes]) -> dict[int, tuple[str, ...]]:
+def _labels(
+    types: list[int], optional: dict[int, bytes], charsets: Charsets
+) -> dict[int, tuple[str, ...]]:
+    """They are written in the character set of their column."""
     found: dict[int, tuple[str, ...]] = {}
+    listed = frozenset({_ENUM, _SET})
+    collations = _collations(types, optional, listed, LABELS_CHARSET, LABELS_CHARSETS)
     for kind, field in ((_ENUM, ENUMS), (_SET, SETS)):
         cursor = _Bytes(optional.get(field, b""))
         for at in (at for at, type_ in enumerate(types) if type_ == kind):
-            found[at] = tuple(cursor.text().decode() for _ in range(cursor.packed()))
+            own = [cursor.text() for _ in range(cursor.packed())]
+            charset = charsets.name(collations[at]) if at in collations else UTF8
+            charset = UTF8 if charset == BINARY else charset
+            found[at] = tuple(str(label) for label in charsets.decoded(own, charset))
     return found
 
 

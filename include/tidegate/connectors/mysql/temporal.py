@@ -52,12 +52,13 @@ def datetimes(payload: Payload, values: Values, facts: ColumnFacts) -> pa.Array:
 
 
 def timestamps(payload: Payload, values: Values, facts: ColumnFacts) -> pa.Array:
-    """In UTC. Second 0 is the zero date: 1970-01-01 00:00:00 itself cannot be stored."""
+    """In UTC. Second 0 without a fraction is the zero date: 1970-01-01 00:00:00 itself cannot be
+    stored."""
     seconds = payload.big(values.starts, 4).astype(np.int64)
     days = (seconds // _SECONDS_A_DAY).astype("M8[D]")
     years, months = days.astype("M8[Y]"), days.astype("M8[M]")
     clock = (seconds % _SECONDS_A_DAY).astype(np.uint64)
-    zero = seconds == 0
+    zero = (seconds == 0) & (payload.big(values.starts + 4, (facts.precision + 1) // 2) == 0)
 
     def calendar(number: npt.NDArray[np.int64]) -> _U:
         return np.where(zero, 0, number).astype(np.uint64)

@@ -23,6 +23,8 @@ _CHARACTERS: Final = frozenset({"char", "varchar", *TEXTS})
 _OCTETS: Final = frozenset({"binary", "varbinary", *BLOBS})
 _TIMED: Final = frozenset({"time", "datetime", "timestamp"})
 _LONG_BITS: Final = 63
+BYTES_OF_TEXT: Final = {"uuid": 16, "inet6": 16, "inet4": 4}
+"""MariaDB's own types: the log has binary(n) and does not say which, the catalog does."""
 UNSIGNED_LONG: Final = LogicalType(Kind.DECIMAL, 20, 0)
 
 
@@ -81,6 +83,8 @@ _FIXED: Final = {
     "time": Mapped(STRING, TextRule.PLAIN),
     "enum": Mapped(STRING, TextRule.PLAIN),
     "set": Mapped(STRING, TextRule.PLAIN),
+    "json": Mapped(STRING, TextRule.PLAIN),
+    **dict.fromkeys(BYTES_OF_TEXT, Mapped(STRING, TextRule.PLAIN)),
     "geometry": Mapped(LogicalType(Kind.BINARY), TextRule.PG_BYTEA),
 }
 SUPPORTED: Final = (

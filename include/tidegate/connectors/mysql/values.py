@@ -9,12 +9,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidegate.connectors.mysql.charsets import Charsets
+from tidegate.connectors.mysql import compressed, json_diffs, json_values
+from tidegate.connectors.mysql.charsets import BINARY, UTF8, Charsets
 from tidegate.connectors.mysql.decimals import decimals
+from tidegate.connectors.mysql.network import addresses
 from tidegate.connectors.mysql.rows import Payload, Values
 from tidegate.connectors.mysql.table_map import Slot
 from tidegate.connectors.mysql.temporal import dates, datetimes, times, timestamps
-from tidegate.connectors.mysql.types import BLOBS, INTEGERS, TEXTS, ColumnFacts
+from tidegate.connectors.mysql.types import BLOBS, BYTES_OF_TEXT, INTEGERS, TEXTS, ColumnFacts
 from tidegate.envelope import gather
 
 _HEX: Final = np.frombuffer("".join(f"{b:02x}" for b in range(256)).encode(), dtype="<u2")
@@ -27,11 +29,53 @@ Printer = Callable[[Payload, Values, ColumnFacts], pa.Array]
 def texts(payload: Payload, values: Values, slot: Slot, charsets: Charsets) -> pa.Array:
     """A string array, NULL where there is no value."""
     facts = slot.facts
+    if slot.compressed:
+        return _inflated(payload, values, facts, charsets)
     printer = _PRINTERS.get(facts.base)
     if printer is not None:
         return printer(payload, values, facts)
     raw = gather.texts(payload.octets, values.starts, values.lengths, values.valid)
-    return charsets.to_utf8(raw, facts.charset or "utf8mb4")
+    return charsets.to_utf8(raw, facts.charset or UTF8)
+
+
+def sizes(payload: Payload, values: Values, slot: Slot) -> npt.NDArray[np.int64]:
+    """Bytes of each value, unpacked."""
+    return compressed.sizes(payload, values) if slot.compressed else values.lengths
+
+
+def document(payload: Payload, values: Values, row: int) -> json_values.Node | None:
+    """The JSON document of one row."""
+    if not values.valid[row]:
+        return None
+    start = int(values.starts[row])
+    stored = payload.octets[start : start + int(values.lengths[row])].tobytes()
+    return json_values.parse(stored)
+
+
+def patched(
+    payload: Payload, before: Values, diffs: Values, texts: pa.Array, rows: list[int]
+) -> pa.Array:
+    """``texts`` with the documents of ``rows`` made from the old ones and how they changed."""
+    made = texts.to_pylist()
+    for row in rows:
+        old = document(payload, before, row)
+        start = int(diffs.starts[row])
+        change = payload.octets[start : start + int(diffs.lengths[row])].tobytes()
+        if old is not None:
+            made[row] = json_values.text(json_diffs.applied(old, change))
+    return pa.array(made, pa.string())
+
+
+def _inflated(payload: Payload, values: Values, facts: ColumnFacts, charsets: Charsets) -> pa.Array:
+    unpacked = compressed.inflated(payload, values)
+    if facts.charset == BINARY:
+        return pa.array([None if v is None else f"\\x{v.hex()}" for v in unpacked], pa.string())
+    return pa.array(charsets.decoded(unpacked, facts.charset or UTF8), pa.string())
+
+
+def _documents(payload: Payload, values: Values, _facts: ColumnFacts) -> pa.Array:
+    found = (document(payload, values, row) for row in range(len(values.starts)))
+    return pa.array([None if d is None else json_values.text(d) for d in found], pa.string())
 
 
 def _numbers(numbers: npt.NDArray[np.generic], valid: npt.NDArray[np.bool_]) -> pa.Array:
@@ -117,6 +161,8 @@ def _octets(payload: Payload, values: Values, facts: ColumnFacts) -> pa.Array:
 _PRINTERS: Final[dict[str, Printer]] = {
     **dict.fromkeys(INTEGERS, _integers),
     **dict.fromkeys(("binary", "varbinary", "geometry", *BLOBS), _octets),
+    **dict.fromkeys(BYTES_OF_TEXT, addresses),
+    "json": _documents,
     "float": _floats,
     "double": _floats,
     "decimal": decimals,

@@ -17,7 +17,7 @@ from tidegate.connectors.postgres import ddl_messages
 from tidegate.connectors.postgres.connection import Connection, connect, connect_replication
 from tidegate.connectors.postgres.decoder import Decoder
 from tidegate.connectors.postgres.failures import translated
-from tidegate.connectors.postgres.publication import check_published
+from tidegate.connectors.postgres.publication import check_published, unpublished
 from tidegate.connectors.postgres.reader import STATUS_SECONDS, Parcel, Reader
 from tidegate.connectors.postgres.relations import Relations
 from tidegate.connectors.postgres.settings import PostgresSettings
@@ -48,6 +48,7 @@ class PostgresStream:
         decoder: Decoder,
         catalog: Connection,
         tables: tuple[TableId, ...],
+        publication: str,
         after: Position,
         target: int | None,
     ) -> None:
@@ -55,6 +56,7 @@ class PostgresStream:
         self._decoder = decoder
         self._catalog = catalog
         self._tables = tables
+        self._publication = publication
         self._epoch = after.epoch
         self._target = target
         self._parcel_bytes = 1
@@ -101,7 +103,8 @@ class PostgresStream:
                 )
 
     def look(self) -> Mapping[TableId, TableFacts]:
-        return look(self._catalog, self._tables)
+        unsent = unpublished(self._catalog, self._publication, self._tables)
+        return look(self._catalog, self._tables, unsent)
 
     def keep_alive(self) -> None:
         """The reader thread does that by itself."""
@@ -131,6 +134,7 @@ class PostgresStream:
             decoded.transactions,
             parcel.size,
             tuple((table, at) for table, at in decoded.rewritten if table in self._tables),
+            decoded.astray,
         )
 
     def _is_last(self, through: int | None) -> bool:
@@ -210,8 +214,11 @@ def _stream(
         max_value_bytes=settings.max_value_bytes,
         prefix=ddl_messages.prefix(settings) if messages else None,
         tell=relations.tell,
+        astray=relations.astray,
     )
-    return PostgresStream(wire, decoder, sql, settings.table_ids, after, target)
+    return PostgresStream(
+        wire, decoder, sql, settings.table_ids, settings.publication, after, target
+    )
 
 
 def _target(sql: Connection, until: Position | Literal["now"] | None) -> int | None:

@@ -42,6 +42,7 @@ for _kind, _op in _OPS.items():
 
 Resolve = Callable[[RelationMessage], TableSchema | None]
 Tell = Callable[[Told], TableSchema | None]
+Astray = Callable[[RelationMessage], TableId | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,8 @@ class Decoded:
     transactions: int
     rewritten: tuple[tuple[TableId, Position], ...] = ()
     """Tables whose old rows got other values without an event, and where."""
+    astray: tuple[tuple[TableId, Position], ...] = ()
+    """Tables with rows under a name that is not taken, and where."""
 
 
 @dataclass(slots=True)
@@ -96,8 +99,11 @@ class Decoder:
         max_value_bytes: int = MAX_VALUE_BYTES,
         prefix: str | None = None,
         tell: Tell | None = None,
+        astray: Astray | None = None,
     ) -> None:
         self._rewritten: list[tuple[TableId, Position]] = []
+        self._astray: list[tuple[TableId, Position]] = []
+        self._whose = astray  # table of ours that has another name now
         self._prefix = prefix  # of messages that tell a table's columns
         self._tell = tell
         self._epoch = epoch
@@ -118,7 +124,8 @@ class Decoder:
             transactions += count
         rows = pa.Table.from_batches(parts, schema=log_rows.ARROW_SCHEMA)
         rewritten, self._rewritten = tuple(self._rewritten), []
-        return Decoded(_in_log_order(rows), tuple(seen), transactions, rewritten)
+        astray, self._astray = tuple(self._astray), []
+        return Decoded(_in_log_order(rows), tuple(seen), transactions, rewritten, astray)
 
     def _runs(self, messages: Sequence[bytes], seen: list[SchemaSeen]) -> Iterator[Sequence[bytes]]:
         """Stretches in which no table changes its description."""
@@ -142,12 +149,15 @@ class Decoder:
         relation = pgoutput.parse_relation(message)
         schema = self._resolve(relation)
         slots: list[int] = []
+        # Right before the next event: in force from there on, the same on every re-read.
+        at = Position(self._epoch, lsn_place(self._open.lsn, self._open.events))
         if schema is not None:
             names = [column.name for column in schema.columns]
             slots = [names.index(column.name) for column in schema.key_columns]
-            # Right before the next event: in force from there on, the same on every re-read.
-            place = lsn_place(self._open.lsn, self._open.events)
-            seen.append(SchemaSeen(schema, Position(self._epoch, place)))
+            seen.append(SchemaSeen(schema, at))
+        elif self._whose is not None and self._open.lsn >= self._floor:
+            lost = self._whose(relation)  # a description is followed by rows
+            self._astray += [] if lost is None else [(lost, at)]
         self._relations[relation.relid] = _Relation(message, schema, slots)
 
     def _hear(self, message: bytes, seen: list[SchemaSeen]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -52,6 +53,13 @@ FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamesp
 WHERE n.nspname = %s AND c.relname = %s
 """
 
+_NUMBERS_SQL: Final = """
+SELECT n.nspname, c.relname, c.oid
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+JOIN unnest(%s::text[], %s::text[]) AS w(schema, name)
+  ON w.schema = n.nspname AND w.name = c.relname
+"""
+
 _ATTRIBUTES_SQL: Final = """
 SELECT attnum, attname, atttypid, atttypmod, attnotnull, attndims::int, attgenerated::text,
        pg_catalog.format_type(atttypid, atttypmod)
@@ -85,6 +93,13 @@ def relation(connection: Connection, table: TableId) -> Relation | None:
     """The table as it is now, None if there is none."""
     row = connection.execute(_RELATION_SQL, (table.schema, table.name)).fetchone()
     return None if row is None else relation_by_oid(connection, table, *row)
+
+
+def numbers(connection: Connection, tables: Sequence[TableId]) -> dict[TableId, int]:
+    """The numbers of those tables that exist now."""
+    names = ([t.schema for t in tables], [t.name for t in tables])
+    rows = connection.execute(_NUMBERS_SQL, names).fetchall()
+    return {TableId(schema, name): oid for schema, name, oid in rows}
 
 
 def relation_by_oid(

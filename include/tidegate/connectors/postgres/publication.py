@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from tidegate.connectors.postgres.connection import Connection
+from tidegate.connectors.postgres.discover import numbers
 from tidegate.errors import ConfigError
 from tidegate.names import TableId, quote_sql
 
@@ -75,25 +76,25 @@ def find(connection: Connection, name: str) -> Publication | None:
     )
 
 
-_UNPUBLISHED_SQL: Final = """
-SELECT n.nspname, c.relname
-FROM unnest(%s::text[], %s::text[]) AS wanted(schema, name)
-JOIN pg_catalog.pg_namespace n ON n.nspname = wanted.schema
-JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = wanted.name
-WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_publication_tables t
-                  WHERE t.pubname = %s AND t.schemaname = n.nspname AND t.tablename = c.relname)
+_PUBLISHED_SQL: Final = """
+SELECT schemaname::text, tablename::text FROM pg_catalog.pg_publication_tables WHERE pubname = %s
 """
 
 
-def check_published(connection: Connection, name: str, tables: tuple[TableId, ...]) -> None:
-    """Refuse to capture where a table's changes would silently not be sent.
+def unpublished(
+    connection: Connection, name: str, tables: tuple[TableId, ...]
+) -> frozenset[TableId]:
+    """Tables whose changes the publication does not send: new in the file, or made anew."""
+    rows = connection.execute(_PUBLISHED_SQL, (name,)).fetchall()
+    return frozenset(tables) - {TableId(schema, table) for schema, table in rows}
 
-    A table that was dropped at the source stops nobody else.
-    """
-    schemas, names = [t.schema for t in tables], [t.name for t in tables]
-    missing = connection.execute(_UNPUBLISHED_SQL, (schemas, names, name)).fetchall()
-    if missing:
-        unsent = ", ".join(str(TableId(*row)) for row in missing)
+
+def check_published(connection: Connection, name: str, tables: tuple[TableId, ...]) -> None:
+    """Refuse to capture where no change would be sent at all. A table that was dropped, or is
+    not published, stops nobody else: looks at the catalog tell of it, and apply holds it (I8)."""
+    there = tuple(numbers(connection, tables))
+    if there and len(unpublished(connection, name, there)) == len(there):
+        unsent = ", ".join(map(str, there))
         raise ConfigError(
             "capture.not_published",
             f"the publication {name} does not send {unsent}",

@@ -28,6 +28,12 @@ class Relations:
         self._connection = connection
         self._tables = frozenset(tables)
         self._told: dict[int, Told] = {}
+        self._own = {oid: table for table, oid in discover.numbers(connection, tables).items()}
+
+    def astray(self, message: RelationMessage) -> TableId | None:
+        """The table that ``message`` has another name for: it was renamed, and its rows come
+        under a name that nobody asked for."""
+        return self._own.get(message.relid) if message.table not in self._tables else None
 
     def tell(self, told: Told) -> TableSchema | None:
         """What the source itself says of a table; None where the log may send other columns."""
@@ -37,6 +43,8 @@ class Relations:
     def __call__(self, message: RelationMessage) -> TableSchema | None:
         if message.table not in self._tables:
             return None
+        self._own = {oid: table for oid, table in self._own.items() if table != message.table}
+        self._own[message.relid] = message.table
         live = discover.relation(self._connection, message.table)
         numbers = self._numbers(message, live)
         names = {a.name: a for a in live.attributes} if live else {}

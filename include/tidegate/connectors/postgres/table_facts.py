@@ -7,7 +7,7 @@ cut must see the catalog at its own snapshot.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final
 
 from tidegate.connectors.postgres.connection import Connection
@@ -85,8 +85,10 @@ def table_facts(connection: Connection, table: TableId, known: int | None) -> Ta
     return TableFacts.from_dict({**live.to_dict(), "name_now": str(TableId(*row))})
 
 
-def look(connection: Connection, tables: Sequence[TableId]) -> dict[TableId, TableFacts]:
-    """All tables at once; four queries however many there are."""
+def look(
+    connection: Connection, tables: Sequence[TableId], unsent: Collection[TableId] = ()
+) -> dict[TableId, TableFacts]:
+    """All tables at once; four queries however many there are. ``unsent``: not published."""
     names = ([t.schema for t in tables], [t.name for t in tables])
     found = {
         TableId(schema, name): (oid, partitioned)
@@ -107,6 +109,7 @@ def look(connection: Connection, tables: Sequence[TableId]) -> dict[TableId, Tab
             defaults=tuple(n for n, *_, default in columns[found[table][0]] if default),
             labels=dict(labels[found[table][0]]),
             partitioned=found[table][1],
+            sent=table not in unsent,
             leaves=_leaves(leaves[found[table][0]]),
         )
         for table in tables

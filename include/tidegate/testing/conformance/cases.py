@@ -49,9 +49,11 @@ class _Needs(_Strict):
     """The file it stands in."""
     because: str = ""
     """Where the fact comes from, or why it is worth a case."""
-    since: int = 14
+    since: int = 0
     until: int = 99
     extension: str | None = None
+    server: Literal["mariadb", "mysql"] | None = None
+    """The one of the two that a case of theirs is about; by default both."""
     setup: tuple[str, ...] = ()
     """Statements run once per database before any table: types, domains."""
 

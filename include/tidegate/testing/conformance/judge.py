@@ -17,7 +17,6 @@ from tidegate.testing.conformance.lab import Lab
 from tidegate.testing.conformance.packing import SECOND, Unit, expected_adjusted
 from tidegate.testing.conformance.readers import Reader
 from tidegate.testing.conformance.results import Failure, Report
-from tidegate.testing.conformance.source_text import source_rows
 
 _APPEND: Final = "append"
 _HISTORY: Final = "history"
@@ -88,12 +87,7 @@ class Judge:
                 for row in event.rows[letter]
             ]
         table = self.unit.tables[letter]
-        with self.lab.server.connect(self.lab.database) as connection:
-            kind = connection.execute(
-                "SELECT relkind::text FROM pg_catalog.pg_class WHERE oid = %s::regclass",
-                (table.sql,),
-            ).fetchone()
-            return source_rows(connection, table, list(types.items()), only=kind[0] == "r")
+        return self.lab.server.rows(self.lab.database, table, list(types.items()))
 
     def _judge_values(
         self, reader: str, types: dict[str, LogicalType], found: list[Row], source: list[Row]

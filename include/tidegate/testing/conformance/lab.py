@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import unquote, urlsplit
+from typing import TYPE_CHECKING
 
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.connectors.registry import open_source
-from tidegate.errors import ConfigError, TidegateError
+from tidegate.errors import TidegateError
 from tidegate.jobs.abandon import abandon_sweep
 from tidegate.jobs.apply import run_apply
 from tidegate.jobs.capture import run_capture
@@ -20,79 +18,15 @@ from tidegate.jobs.deploy import deploy, undeploy
 from tidegate.jobs.sweep import run_sweep
 from tidegate.lake.catalog import load, open_catalog
 from tidegate.lake.dead_letters import DeadLetters
-from tidegate.names import TableId, quote_sql
+from tidegate.names import TableId
 from tidegate.observability.progress import Progress, silent
-from tidegate.testing.conformance.packing import SCHEMA, Unit, setups
-from tidegate.testing.postgres_server import PASSWORD, SUPERUSER, running
+from tidegate.testing.conformance.packing import Unit
+from tidegate.testing.conformance.server import Server
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
     from pyiceberg.table import Table
     from pyspark.sql import SparkSession
-
-_SEARCH: Final = f"-c search_path=public,{SCHEMA}"
-
-
-@dataclass(frozen=True, slots=True)
-class Server:
-    """A source server, by its URL; the user must be allowed to create databases and slots."""
-
-    url: str
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        parts = urlsplit(self.url)
-        return {
-            "host": parts.hostname or "127.0.0.1",
-            "port": parts.port or 5432,
-            "username": unquote(parts.username or "postgres"),
-            "password": unquote(parts.password or ""),
-        }
-
-    def connect(self, database: str = "postgres") -> Any:
-        import psycopg
-
-        facts = self.facts
-        return psycopg.connect(
-            host=facts["host"],
-            port=facts["port"],
-            user=facts["username"],
-            password=facts["password"],
-            dbname=database,
-            autocommit=True,
-            prepare_threshold=None,  # every statement as it was written
-            options=_SEARCH,
-        )
-
-    @property
-    def version(self) -> int:
-        with self.connect() as connection:
-            return int(connection.info.server_version) // 10000
-
-    def extensions(self) -> frozenset[str]:
-        with self.connect() as connection:
-            rows = connection.execute("SELECT name FROM pg_available_extensions").fetchall()
-            return frozenset(name for (name,) in rows)
-
-    @contextmanager
-    def database(self, name: str) -> Iterator[str]:
-        with self.connect() as connection:
-            connection.execute(
-                f"CREATE DATABASE {quote_sql(name)} ENCODING 'UTF8' TEMPLATE template0"
-            )
-        try:
-            yield name
-        finally:
-            with self.connect() as connection:
-                connection.execute(f"DROP DATABASE {quote_sql(name)} WITH (FORCE)")
-
-
-@contextmanager
-def started_server(version: int) -> Iterator[Server]:
-    """A server of our own, with its extensions, gone afterwards."""
-    config = {"max_prepared_transactions": "10"}
-    with running(version, contrib=True, config=config) as server:
-        yield Server(f"postgresql://{SUPERUSER}:{PASSWORD}@127.0.0.1:{server.port}")
 
 
 @dataclass
@@ -148,7 +82,7 @@ class Lab:
     def prepare(self) -> None:
         """The database's types and every table."""
         cases = [case for unit in self.units for case in unit.cases]
-        self._execute("setup", [f"CREATE SCHEMA {SCHEMA}", *setups(cases)])
+        self._execute("setup", self.server.preparation(cases))
         for unit in self.units:
             self._execute(unit.name, unit.ddl)
 
@@ -205,19 +139,4 @@ class Lab:
             total[column] = total.get(column, 0) + count
 
     def _execute(self, name: str, statements: Iterable[str]) -> None:
-        import psycopg
-
-        texts = list(statements)
-        if not texts:
-            return
-        with self.server.connect(self.database) as connection:
-            for statement in texts:
-                try:
-                    connection.execute(statement.encode())
-                except psycopg.Error as error:
-                    raise ConfigError(
-                        "conformance.case_sql",
-                        f"{name}: the server refused {statement[:200]!r}: {error}",
-                        hint="mend the case, or limit it to servers that know this (since, until)",
-                    ) from error
-                connection.execute("DISCARD ALL")  # each statement in a session of its own
+        self.server.execute(self.database, name, statements)

@@ -10,8 +10,8 @@ from typing import Any, Final
 from tidegate.config.sinks import TableOptions
 from tidegate.names import TableId, quote_sql
 from tidegate.testing.conformance.cases import BATCH, Case, EventCase, ValueCase
+from tidegate.testing.conformance.server import Dialect
 
-SCHEMA: Final = "conf"
 COLUMNS: Final = 60
 """Columns of a shared table: few enough for a row's head to stay below a page."""
 SECOND: Final = 1000
@@ -67,20 +67,20 @@ class Unit:
         return Script([*self.ddl], first, [second])
 
 
-def pack(cases: Sequence[Case]) -> list[Unit]:
+def pack(cases: Sequence[Case], dialect: Dialect) -> list[Unit]:
     """Units of ``cases``, those with shared tables first."""
     values = [case for case in cases if isinstance(case, ValueCase)]
     shared = [values[at : at + COLUMNS] for at in range(0, len(values), COLUMNS)]
-    units = [_shared(f"values_{number}", own) for number, own in enumerate(shared, 1)]
-    return [*units, *(_own(case) for case in cases if isinstance(case, EventCase))]
+    units = [_shared(f"values_{number}", own, dialect) for number, own in enumerate(shared, 1)]
+    return [*units, *(_own(case, dialect) for case in cases if isinstance(case, EventCase))]
 
 
-def _shared(name: str, cases: Sequence[ValueCase]) -> Unit:
-    table = TableId(SCHEMA, name)
-    columns = ", ".join(f"{quote_sql(case.name)} {case.type}" for case in cases)
+def _shared(name: str, cases: Sequence[ValueCase], dialect: Dialect) -> Unit:
+    table, sql = dialect.table(name), dialect.sql(dialect.table(name))
+    columns = ", ".join(f"{dialect.quote(case.name)} {case.type}" for case in cases)
     count = 1 + max(len(case.values) for case in cases)
     inserts = {
-        start: tuple(_insert(table, cases, number, start) for number in range(count))
+        start: tuple(_insert(sql, cases, number, start) for number in range(count))
         for start in (0, SECOND)
     }
     options = {case.name: case.options for case in cases if case.options.model_fields_set}
@@ -89,17 +89,17 @@ def _shared(name: str, cases: Sequence[ValueCase]) -> Unit:
         tuple(cases),
         {"t": table},
         {"t": TableOptions(columns=options)},
-        (f"CREATE TABLE {table.sql} (id int PRIMARY KEY, {columns})",),
+        (f"CREATE TABLE {sql} (id int PRIMARY KEY, {columns})",),
         inserts[0],
         inserts[SECOND],
         count,
     )
 
 
-def _insert(table: TableId, cases: Sequence[ValueCase], number: int, start: int) -> str:
+def _insert(table: str, cases: Sequence[ValueCase], number: int, start: int) -> str:
     """Row 0 is all NULL; row n has the n-th value of every case that has as many."""
     values = ", ".join(sql_value(case, number) for case in cases)
-    return f"INSERT INTO {table.sql} VALUES ({start + number}, {values})"
+    return f"INSERT INTO {table} VALUES ({start + number}, {values})"
 
 
 def sql_value(case: ValueCase, number: int) -> str:
@@ -108,11 +108,11 @@ def sql_value(case: ValueCase, number: int) -> str:
     return "NULL" if case.nullable else case.values[0].sql
 
 
-def _own(case: EventCase) -> Unit:
-    tables = {letter: _table(case, letter) for letter in case.tables}
+def _own(case: EventCase, dialect: Dialect) -> Unit:
+    tables = {letter: _table(case, letter, dialect) for letter in case.tables}
 
     def named(text: str) -> str:
-        return _PLACEHOLDER.sub(lambda match: _table(case, match[1]).sql, text)
+        return _PLACEHOLDER.sub(lambda match: dialect.sql(_table(case, match[1], dialect)), text)
 
     return Unit(
         case.name,
@@ -125,10 +125,10 @@ def _own(case: EventCase) -> Unit:
     )
 
 
-def _table(case: EventCase, letter: str) -> TableId:
+def _table(case: EventCase, letter: str, dialect: Dialect) -> TableId:
     if letter in case.names:
-        return TableId(SCHEMA, TableId.parse(case.names[letter]).name)
-    return TableId(SCHEMA, case.name if letter == "t" else f"{case.name}_{letter}")
+        return dialect.table(TableId.parse(case.names[letter]).name)
+    return dialect.table(case.name if letter == "t" else f"{case.name}_{letter}")
 
 
 def _plain(entries: Sequence[str]) -> list[str]:

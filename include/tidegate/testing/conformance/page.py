@@ -30,24 +30,21 @@ def write_page(
         f"Paths: {', '.join(paths)}. Write modes: {', '.join(modes)}. Readers:"
         f" {', '.join(readers)}. A check is one case on one path in one mode through one reader.",
         "",
-        "| PostgreSQL | cases | checks | cases failed | not run | time |",
+        "| server | cases | checks | cases failed | not run | time |",
         "|---|---|---|---|---|---|",
     ]
     for report in reports:
         failed = len({failure.case for failure in report.failures})
         lines.append(
-            f"| {report.version} | {len(report.cases)} | {report.checks} | {failed} |"
+            f"| {report.server} | {len(report.cases)} | {report.checks} | {failed} |"
             f" {len(report.not_run)} | {report.seconds:.0f} s |"
         )
     lines.append("")
     for report in reports:
-        lines += [
-            f"- PostgreSQL {report.version}, not run: `{n}`: {w}" for n, w in report.not_run.items()
-        ]
+        lines += [f"- {report.server}, not run: `{n}`: {w}" for n, w in report.not_run.items()]
     for report in reports:
         lines += [
-            f"- PostgreSQL {report.version}, **failed**: `{f.case}` ({f.path}, {f.mode},"
-            f" {f.reader}): {f.why}"
+            f"- {report.server}, **failed**: `{f.case}` ({f.path}, {f.mode}, {f.reader}): {f.why}"
             for f in report.failures
         ]
     file.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")

@@ -21,6 +21,7 @@ class Report:
     """What a run of the suite showed on one server."""
 
     version: int
+    server: str = ""
     cases: list[str] = field(default_factory=list)
     not_run: dict[str, str] = field(default_factory=dict)
     checks: int = 0

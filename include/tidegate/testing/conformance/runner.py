@@ -11,10 +11,11 @@ from tidegate.config.platform import PlatformConfig
 from tidegate.observability.progress import Progress, silent
 from tidegate.testing.conformance.cases import Case, EventCase
 from tidegate.testing.conformance.judge import Judge
-from tidegate.testing.conformance.lab import Lab, Server
+from tidegate.testing.conformance.lab import Lab
 from tidegate.testing.conformance.packing import applies, pack
 from tidegate.testing.conformance.readers import Reader
 from tidegate.testing.conformance.results import Failure, Report
+from tidegate.testing.conformance.server import Server
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,14 +37,14 @@ def run(
 ) -> Report:
     """Every case that has a meaning, on every path and in every mode."""
     began = time.monotonic()
-    report = Report(server.version)
-    there = server.extensions()
+    report = Report(server.version, server.label)
+    lacking = server.lacking(cases)
     known: list[Case] = []
     for case in cases:
         if not case.since <= report.version <= case.until:
-            report.not_run[case.name] = f"PostgreSQL {report.version} does not know it"
-        elif case.extension and case.extension not in there:
-            report.not_run[case.name] = f"the server has no extension {case.extension}"
+            report.not_run[case.name] = f"{report.server} does not know it"
+        elif case.name in lacking:
+            report.not_run[case.name] = lacking[case.name]
         else:
             known.append(case)
             report.cases.append(case.name)
@@ -52,7 +53,8 @@ def run(
             own = [case for case in known if applies(case, report.version, path, mode)]
             if own:
                 with server.database(_name()) as database:
-                    made = lab(spark, platform, server, database, path, mode, pack(own), progress)
+                    units = pack(own, server.dialect(database))
+                    made = lab(spark, platform, server, database, path, mode, units, progress)
                     _run_lab(made, readers, report)
     _run_refused(spark, platform, server, known, report)
     report.seconds = round(time.monotonic() - began, 1)
@@ -80,7 +82,8 @@ def _run_refused(
     if not own:
         return
     with server.database(_name()) as database:
-        lab = Lab(spark, platform, server, database, "validate", UPSERT, pack(own))
+        units = pack(own, server.dialect(database))
+        lab = Lab(spark, platform, server, database, "validate", UPSERT, units)
         lab.prepare()
         for unit in lab.units:
             wanted = unit.event.refused if unit.event else None

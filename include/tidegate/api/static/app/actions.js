@@ -7,6 +7,7 @@ import { count, plural, position } from "./format.js";
 const DRY = { name: "dry_run", kind: "check", label: "Dry run: say what would be done, do nothing" };
 const REASON = { name: "reason", kind: "text", label: "Reason", required: true, help: "It stands in the timeline." };
 const OPTIONAL_REASON = { ...REASON, label: "Reason (optional)", required: false };
+const IN_AUDIT = { help: "It stands in the audit trail." };
 
 function tablesField(tables, chosen = tables.length === 1 ? tables : []) {
   return { name: "tables", kind: "tables", label: "Tables", options: tables.map((one) => one.table), value: chosen.map((one) => one.table) };
@@ -120,6 +121,64 @@ export function rollback(pipeline, status, snapshot) {
     ],
     body: (values) => ({ snapshot_id: snapshot.snapshot_id, dry_run: values.dry_run }),
     verb: "Roll back",
+  };
+}
+
+export function setOffset(pipeline, status) {
+  const path = `${pipelinePath(pipeline)}/offsets`;
+  return {
+    title: "Set the position",
+    path,
+    plan: `${path}/plan`,
+    method: "PUT",
+    pipeline,
+    danger: true,
+    fields: [
+      { name: "position", kind: "text", label: "Position, or LSN", required: true, placeholder: "0/16B3748", help: `${status.table} stands at ${status.position || "none"}.` },
+      { name: "skip", kind: "check", label: "Forward: leave out the changes in between for good" },
+      { ...OPTIONAL_REASON, ...IN_AUDIT },
+    ],
+    will: (values, plan) => (plan ? moves(plan) : ["First a dry run: it says how many changes would be applied again or left out."]),
+    // The answer that was shown holds only while the table stands where it stood.
+    body: (values, plan) => ({ table: status.table, position: values.position.trim(), skip: values.skip, reason: optional(values.reason), expect: plan?.from_position ?? null }),
+    verb: "Set the position",
+  };
+}
+
+function moves(plan) {
+  const follows = {
+    replay: "The next apply takes them from there on. No row is touched until then.",
+    skip: "The table differs from its source until it is swept.",
+    none: "Nothing changes.",
+  };
+  return [`${plan.says}.`, `From \`${plan.from_position}\` to \`${plan.to_position}\`.`, follows[plan.direction]];
+}
+
+export function stop(pipeline) {
+  return {
+    title: "Stop the pipeline",
+    path: `${pipelinePath(pipeline)}/stop`,
+    danger: true,
+    fields: [{ ...REASON, ...IN_AUDIT }],
+    will: () => [
+      `Nothing of ${pipeline} begins any more: no capture, no apply, no sweep. What is at work ends its batch.`,
+      "The source keeps its log meanwhile, and its disk fills. To hold back single tables, hold their gates instead.",
+    ],
+    body: (values) => ({ reason: values.reason }),
+    verb: "Stop",
+    done: (values, answer) => (answer.changed ? `${pipeline}: stopped.` : `${pipeline} was stopped already.`),
+  };
+}
+
+export function start(pipeline) {
+  return {
+    title: "Start the pipeline",
+    path: `${pipelinePath(pipeline)}/start`,
+    fields: [{ ...REASON, ...IN_AUDIT }],
+    will: () => [`${pipeline} goes on from where it stands, with the next run of its schedule.`],
+    body: (values) => ({ reason: values.reason }),
+    verb: "Start",
+    done: (values, answer) => (answer.changed ? `${pipeline}: started.` : `${pipeline} was running already.`),
   };
 }
 

@@ -55,7 +55,7 @@ async function call(method, path, { body, key } = {}) {
 export const get = (path) => call("GET", path);
 
 // The key belongs to the filled-in form, not to the click: pressing twice starts one run.
-export const post = (path, body, key) => call("POST", path, { body, key });
+export const send = (method, path, body, key) => call(method, path, { body, key });
 
 const part = encodeURIComponent;
 export const pipelinePath = (name) => `connectors/${part(name)}`;

@@ -1,7 +1,7 @@
 // The one dialog: an action's form, what will happen, then the run it started.
 
 import { html, signal, useEffect, useRef, useState } from "../vendor/preact.js";
-import { post } from "./api.js";
+import { send } from "./api.js";
 import { Field, read, startValues } from "./form.js";
 import { Run } from "./run.js";
 import { Said } from "./states.js";
@@ -36,13 +36,19 @@ function Ask({ action, close }) {
   const change = (name) => (value) => {
     setValues({ ...values, [name]: value });
     setKey(crypto.randomUUID()); // another form is another request
+    setState({});
   };
+  const looking = action.plan && !state.plan; // the dry run's answer comes before the question
   const submit = async (event) => {
     event.preventDefault();
     try {
       const ready = read(action.fields, values);
-      setState({ busy: true });
-      const answer = await post(action.path, action.body(ready), key);
+      setState({ ...state, problem: null, busy: true });
+      if (looking) {
+        setState({ plan: await send("POST", action.plan, action.body(ready)) });
+        return;
+      }
+      const answer = await send(action.method || "POST", action.path, action.body(ready, state.plan), key);
       setState({ answer, values: ready });
       if (!action.pipeline) finished.value += 1;
     } catch (problem) {
@@ -55,13 +61,13 @@ function Ask({ action, close }) {
   return html`<form onSubmit=${submit}>
     <h2 id="dialog-title">${action.title}</h2>
     ${action.fields.map((field) => html`<${Field} key=${field.name} field=${field} value=${values[field.name]} change=${change(field.name)} />`)}
-    ${ready && !impossible && html`<div class=${action.danger ? "notice bad-notice" : "notice plain-notice"}><h3>What will happen</h3>
+    ${ready && !impossible && html`<div role=${state.plan ? "status" : undefined} class=${action.danger && !looking ? "notice bad-notice" : "notice plain-notice"}><h3>What will happen</h3>
       <ul class="will">${values.dry_run && html`<li><strong>Nothing: a dry run only says what would.</strong></li>`}
-        ${action.will(values).map((sentence) => html`<li key=${sentence}>${sentence}</li>`)}</ul></div>`}
+        ${action.will(values, state.plan).map((sentence) => html`<li key=${sentence}><${Said} text=${sentence} /></li>`)}</ul></div>`}
     ${state.problem && html`<div class="notice bad-notice" role="alert"><strong>${state.problem.message}</strong>
       ${state.problem.hint && html`<p><${Said} text=${state.problem.hint} /></p>`}${state.problem.code && html`<p><code>${state.problem.code}</code></p>`}</div>`}
     <div class="dialog-end"><button type="button" onClick=${close}>Cancel</button>
-      <button class=${action.danger ? "danger" : "primary"} disabled=${state.busy || impossible}>${values.dry_run ? "Dry run" : action.verb}</button></div>
+      <button class=${action.danger && !looking ? "danger" : "primary"} disabled=${state.busy || impossible}>${values.dry_run || looking ? "Dry run" : action.verb}</button></div>
   </form>`;
 }
 

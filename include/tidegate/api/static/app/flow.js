@@ -66,7 +66,9 @@ function worst(tables) {
   return `at most ${seconds(lag)} behind`;
 }
 
+const KINDS = { postgres: "PostgreSQL", mysql: "MySQL" };
+
 function sourceWord(status) {
-  if (!status.source) return "PostgreSQL";
+  if (!status.source) return KINDS[status.source_type] || status.source_type || "–";
   return status.source.reachable ? "reachable" : "not reachable";
 }

@@ -22,7 +22,7 @@ export function Letters({ pipeline, table, version }) {
       <thead><tr><th scope="col">Why</th><th scope="col">Change</th><th scope="col">Position</th><th scope="col">Seen</th><th scope="col">Do</th></tr></thead>
       <tbody>${data.items.map((letter) => html`<tr key=${letter.event_id}>
         <th scope="row">${letter.message}<span class="sub"><code>${letter.code}</code></span></th>
-        <td data-label="Change">${letter.op} · ${letter.role}<span class="sub">${letter.attempts} tries</span></td>
+        <td data-label="Change">${letter.op} · ${letter.role}<span class="sub">${letter.attempts === 1 ? "1 try" : `${letter.attempts} tries`}</span></td>
         <td data-label="Position" class="mono">${position(letter.position)}</td>
         <td data-label="Seen" class="nowrap">${ago(letter.last_seen)}</td>
         <td data-label="Do"><div class="actions">

@@ -1,7 +1,7 @@
 // One pipeline: the flow, its tables, what may be done with them.
 
 import { html, useState } from "../vendor/preact.js";
-import { holdGate, openGate, sweep, verify, maintain } from "./actions.js";
+import { holdGate, maintain, openGate, start, stop, sweep, verify } from "./actions.js";
 import { pipelinePath } from "./api.js";
 import { act } from "./dialog.js";
 import { Flow } from "./flow.js";
@@ -30,6 +30,9 @@ export function PipelineView({ name }) {
       <button onClick=${() => act(openGate(name, status.tables))}>Open …</button>
       <button onClick=${() => act(verify(name, status.tables))}>Verify …</button>
       <button onClick=${() => act(maintain(name, status.tables))}>Compact …</button>
+      ${status.running?.state === "stopped"
+        ? html`<button onClick=${() => act(start(name))}>Start …</button>`
+        : html`<button onClick=${() => act(stop(name))}>Stop …</button>`}
     </div></div>
     <${Stopped} running=${status.running} />
     ${!status.deployed && html`<p class="notice">This pipeline is not deployed: nothing is captured. <code>tidegate deploy</code> makes its publication and slot.</p>`}

@@ -21,7 +21,7 @@ export function Snapshots({ pipeline, table, status, version }) {
     <tbody>${data.items.map((one) => html`<tr key=${one.snapshot_id}>
       <th scope="row" class="mono">${one.snapshot_id}</th>
       <td data-label="Committed" class="nowrap">${clock(one.committed_at)}</td>
-      <td data-label="By">${one.step || one.operation}${one.run && html`<span class="sub mono">${one.run}</span>`}</td>
+      <td data-label="By">${one.step || one.operation}${one.run && html`<span class="sub mono reason" title=${one.run}>${one.run}</span>`}</td>
       <td data-label="Inserted" class="number">${count(one.inserted)}</td>
       <td data-label="Updated" class="number">${count(one.updated)}</td>
       <td data-label="Deleted" class="number">${count(one.deleted)}</td>

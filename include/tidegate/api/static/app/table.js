@@ -1,7 +1,7 @@
 // One table, closely: where it stands, what happened, what it is made of.
 
 import { html, useState } from "../vendor/preact.js";
-import { holdGate, maintain, openGate, sweep, verify } from "./actions.js";
+import { holdGate, maintain, openGate, setOffset, sweep, verify } from "./actions.js";
 import { query, tablePath } from "./api.js";
 import { act, finished } from "./dialog.js";
 import { Files } from "./files.js";
@@ -70,6 +70,7 @@ function Head({ pipeline, status }) {
         : html`<button onClick=${() => act(openGate(pipeline, one))}>Open …</button>`}
       <button onClick=${() => act(verify(pipeline, one))}>Verify …</button>
       <button onClick=${() => act(maintain(pipeline, one))}>Compact …</button>
+      ${status.position && html`<button onClick=${() => act(setOffset(pipeline, status))}>Set position …</button>`}
     </div></div>`;
 }
 
@@ -96,7 +97,7 @@ function Facts({ status, files }) {
 function Plots({ pipeline, table, version }) {
   const { data } = useLoad(query(`${tablePath(pipeline, table)}/series`, { limit: 200 }), version);
   const points = data?.points || [];
-  if (points.length < 2) return null;
+  if (points.filter((point) => point.lag_seconds != null).length < 2) return null; // a dot is no plot
   const times = points.map((point) => new Date(point.at).getTime() / 1000);
   return html`<div class="columns">
     <section class="panel"><${Plot} title="Lag of each snapshot" times=${times} values=${points.map((point) => point.lag_seconds)} format=${seconds} /></section>

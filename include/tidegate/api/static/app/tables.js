@@ -31,7 +31,7 @@ function Row({ pipeline, table }) {
     <th scope="row"><a href=${tableLink(pipeline, table.table)}>${breakable(table.table)}</a>
       ${table.needs && html`<span class="sub bad">needs ${table.needs}</span>`}</th>
     <td data-label="Gate"><${GateBadge} gate=${table.gate} />
-      ${table.gate.state !== "open" && html`<span class="sub reason">${table.gate.reason || ""}</span>`}</td>
+      ${table.gate.state !== "open" && html`<span class="sub reason" title=${table.gate.reason}>${table.gate.reason || ""}</span>`}</td>
     <td data-label="Lag" class="number figure"><div><${Sparkline} values=${points.map((point) => point.lag_seconds)} label="Lag of the last snapshots" />
       <span>${seconds(table.lag_seconds)}<span class="sub">${bytes(table.lag_bytes)}</span></span></div></td>
     <td data-label="Rows/s" class="number figure"><div><${Sparkline} values=${speeds} label="Rows per second of the last snapshots" />
