@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from tidegate.connectors.mysql import gtid
 from tidegate.connectors.mysql.anchor import Anchor
-from tidegate.connectors.mysql.connection import Connection, is_mariadb, variable
+from tidegate.connectors.mysql.connection import Connection, is_mariadb, query, variable
 from tidegate.connectors.mysql.gtid import Gtids, MariadbGtids
 from tidegate.connectors.mysql.position import (
     FIRST_OFFSET,
@@ -77,9 +77,7 @@ def uses_gtids(sql: Connection) -> bool:
 
 def executed(sql: Connection) -> Gtids:
     """What the server's log has, or had before it was purged."""
-    mariadb = is_mariadb(sql)
-    name = "gtid_binlog_pos" if mariadb else "gtid_executed"
-    return gtid.parse(variable(sql, name) or "", mariadb=mariadb)
+    return _set(sql, "gtid_binlog_pos" if is_mariadb(sql) else "gtid_executed")
 
 
 def born(settings: MysqlSettings, name: str) -> int:
@@ -143,9 +141,13 @@ def _taken_over(
 
 def _unlogged(sql: Connection) -> Gtids:
     """Executed, but in none of MySQL's files; MariaDB counts what it logs only."""
-    mariadb = is_mariadb(sql)
-    purged = "" if mariadb else variable(sql, "gtid_purged") or ""
-    return gtid.parse(purged, mariadb=mariadb)
+    return MariadbGtids() if is_mariadb(sql) else _set(sql, "gtid_purged")
+
+
+def _set(sql: Connection, name: str) -> Gtids:
+    """Whole: SHOW VARIABLES would cut a long one off."""
+    ((text,),) = query(sql, f"SELECT @@GLOBAL.{name}")
+    return gtid.parse(str(text or ""), mariadb=is_mariadb(sql))
 
 
 def _repeats(settings: MysqlSettings, sql: Connection, file: LogFile, known: MariadbGtids) -> bool:
