@@ -1,4 +1,8 @@
-"""Every case of MySQL and MariaDB on every path, on MariaDB; MySQL 8 besides: make test-mysql."""
+"""Every case of MySQL and MariaDB on every path, on both servers: minutes, so marked ``long``.
+
+``make test-conformance ARGS="-k mariadb"`` runs them; without a JVM every value case runs in
+``tests/integration/mysql/test_case_texts.py``.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +23,17 @@ from tidegate.testing.mariadb_server import Flavour
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.mysql, pytest.mark.timeout(1200)]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.mysql,
+    pytest.mark.long,
+    pytest.mark.timeout(1200),
+]
 
 CASES = Path(__file__).parent / "cases" / "mysql"
 
 
-@pytest.fixture(scope="module", params=["mariadb", pytest.param("mysql", marks=pytest.mark.long)])
+@pytest.fixture(scope="module", params=["mariadb", "mysql"])
 def server(request: pytest.FixtureRequest) -> Iterator[Server]:
     flavour: Flavour = request.param
     with started_server(flavour) as started:
