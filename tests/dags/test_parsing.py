@@ -20,10 +20,12 @@ LIMIT_RATIO = 4.2
 pipelines may take. 3.2 was seen, 1.5 s."""
 HEAVY = ("pyspark", "pyiceberg", "pyarrow", "pandas", "psycopg", "psycopg2", "great_expectations")
 
-# Airflow itself takes seconds to import; the Dag processor has it loaded when it parses.
+# Airflow itself takes seconds to import; the Dag processor has it loaded when it parses. So has its
+# OpenLineage provider, a listener, which the Spark provider imports where it is installed.
 PROBE = """
 import json, runpy, sys, time
 import airflow.dag_processing.dagbag, airflow.models, airflow.sdk
+import airflow.providers.common.compat.openlineage.utils.spark
 from airflow.providers.standard.operators.empty import EmptyOperator
 before = set(sys.modules)
 began = time.process_time()

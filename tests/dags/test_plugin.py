@@ -56,11 +56,11 @@ def server(airflow_db: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TIDEGATE_PIPELINES_DIR", str(folder / "pipelines"))
         patch.setenv("TIDEGATE_PLATFORM_FILE", str(folder / "platform.yaml"))
-        _serialize()
-        yield from _served()
+        serialize()
+        yield from served()
 
 
-def _serialize() -> None:
+def serialize() -> None:
     """Make the Dags known, as the Dag processor does."""
     from airflow.dag_processing.bundles.manager import DagBundlesManager
     from airflow.dag_processing.dagbag import BundleDagBag, sync_bag_to_db
@@ -74,7 +74,7 @@ def _serialize() -> None:
         sync_bag_to_db(bag, bundle.name, None)
 
 
-def _served() -> Iterator[Server]:
+def served() -> Iterator[Server]:
     from airflow.api_fastapi.app import create_app, get_auth_manager, purge_cached_app
     from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
 
