@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 # Short-lived JVMs on few cores: the optimising compiler costs more than it brings here.
-# The other one alone has 48 MB for its code: full after minutes of SQL, and then nothing is compiled.
+# The other one alone has 48 MB of code: full after minutes of SQL, then nothing is compiled.
 os.environ.setdefault(
     "JDK_JAVA_OPTIONS",
     "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=160m",
