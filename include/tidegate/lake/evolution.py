@@ -160,6 +160,9 @@ class _Lake:
     def ensure(self, index: int) -> None:
         """Have a lake column for every column of a version."""
         schema = self.lineage.schema(index)
+        if self.target.write_mode is WriteMode.UPSERT and not schema.key_columns:
+            gone = "key: the source's table has none any more, so upsert cannot tell its rows apart"
+            raise SchemaConflict(index, [gone])
         wanted = {c.name: c for c in columns(schema, self.target)}  # and check names and key
         wrong = [
             line

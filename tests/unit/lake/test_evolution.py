@@ -288,6 +288,14 @@ def test_an_approved_type_begins_a_new_column_and_keeps_the_old_one() -> None:
     assert sql(evolve(lake(a=IntegerType()), automatic, [1], base=0)) == sql(found)
 
 
+def test_a_key_that_was_dropped_is_held_and_a_sweep_does_not_help() -> None:
+    story = lineage(table(A), TableSchema(ORDERS, (replace(ID, key=None), A), 7))
+    for sweeping in (False, True):
+        with pytest.raises(SchemaConflict, match="key: the source's table has none") as caught:
+            evolve(lake(a=IntegerType()), story, [0, 1], base=0, sweeping=sweeping)
+        assert caught.value.index == 1
+
+
 @pytest.mark.parametrize("type_", [INT, STRING])
 def test_a_name_that_left_and_came_again_is_another_column(type_: LogicalType) -> None:
     """The lake still has the first one: its values are none of the second's."""
