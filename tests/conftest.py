@@ -5,7 +5,11 @@ from __future__ import annotations
 import os
 
 # Short-lived JVMs on few cores: the optimising compiler costs more than it brings here.
-os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+# The other one alone has 48 MB of code: full after minutes of SQL, then nothing is compiled.
+os.environ.setdefault(
+    "JDK_JAVA_OPTIONS",
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=160m",
+)
 
 pytest_plugins = [
     "tests.support.no_skips",

@@ -123,6 +123,7 @@ class _Lake:
         self.sweeping = sweeping
         self.emptied = emptied
         self.statements: list[str] = []
+        self.found = frozenset(field.name for field in existing.fields)
         identifiers = existing.identifier_field_names()
         self.fields = {
             field.name: _Field(
@@ -159,6 +160,9 @@ class _Lake:
     def ensure(self, index: int) -> None:
         """Have a lake column for every column of a version."""
         schema = self.lineage.schema(index)
+        if self.target.write_mode is WriteMode.UPSERT and not schema.key_columns:
+            gone = "key: the source's table has none any more, so upsert cannot tell its rows apart"
+            raise SchemaConflict(index, [gone])
         wanted = {c.name: c for c in columns(schema, self.target)}  # and check names and key
         wrong = [
             line
@@ -194,6 +198,8 @@ class _Lake:
         if change.kind is ChangeKind.RECREATE and self.sweeping:
             return False
         name = _POLICY.get(change.kind)
+        if change.kind is ChangeKind.REPLACE and change.column not in self.fields:
+            name = "add"  # the lake never had the one that it follows
         return name is not None and getattr(self.target.schema_changes, name) == "hold"
 
     def _needs_new_key(self, change: Change, approved: bool) -> bool:
@@ -255,7 +261,7 @@ class _Lake:
         return self._typed(index, column, name)
 
     def _typed(self, index: int, column: Column, name: str) -> str | None:
-        if column.name in self.lineage.left_out(index):
+        if self._left_out(index, column):
             return None
         field = self.fields[name]
         type_ = self.lineage.casts(index).get(column.name, column.type)
@@ -275,7 +281,7 @@ class _Lake:
         name = self._lake_name(index, column.name)
         if name is None:
             return replace(column, taken=False)
-        if column.name in self.lineage.left_out(index):
+        if self._left_out(index, column):
             return replace(column, name=name, taken=False)
         type_ = self.lineage.casts(index).get(column.name, column.type)
         field = self.fields[name]
@@ -284,6 +290,9 @@ class _Lake:
         elif not _holds(field, type_):
             return replace(column, name=name, taken=False)
         return replace(_cast(column, type_), name=name)
+
+    def _left_out(self, index: int, column: Column) -> bool:
+        return column.name in self.lineage.left_out(index) and column.name in self.found
 
     def _leaves_out(self, kind: str, index: int) -> bool:
         if self.lineage.versions[index].approval is not None:

@@ -19,7 +19,7 @@ from tidegate.lake.facts_ledger import FactsEntry
 from tidegate.lake.schema_history import SchemaEntry, SchemaHistory
 from tidegate.lake.unsent import Initial, initial, rewritten, unsent
 from tidegate.schema.contract import contracted
-from tidegate.schema.diff import Change, ChangeKind, Matching, changes, match
+from tidegate.schema.diff import Change, ChangeKind, Matching, changes, described, match
 from tidegate.schema.table import Column, TableSchema
 from tidegate.schema.types import LogicalType, parse_type
 
@@ -162,15 +162,19 @@ class Lineage:
 
     def later_names(self, index: int, name: str) -> list[str]:
         """``name`` of a version, then what the column is called later."""
-        names = [name]
+        names, gone = [name], False
         for at in range(index + 1, len(self.versions)):
             step = self.step(at)
             if names[-1] in step.asides:
                 return [*names, step.asides[names[-1]]]
+            if gone:
+                if self.schema(at).column(names[-1]) is not None:
+                    return names  # another column, under the same name
+                continue
             after = {before: new for new, before in step.matching.same.items()}.get(names[-1])
             if after is None:
-                return names
-            if after != names[-1]:
+                gone = True
+            elif after != names[-1]:
                 names.append(after)
         return names
 
@@ -230,17 +234,40 @@ class Lineage:
         approval = self.versions[index].approval
         found = match(old, new, self._said(index, approval) if approval else None)
         found = self._unambiguous(index, found, settled=approval is not None)
-        told = changes(old, new, found)
+        told = tuple(self._returned(index, change) for change in changes(old, new, found))
         anew = {c.column: str(c.column) for c in told if c.kind in _ANEW}
         follow = approval is not None or self.target.schema_changes.retype == "evolve"
         cast = set(approval.casts) if approval else set()
         asides = {
-            found.same[name]: aside_name(found.same[name], self.versions[index].schema_id)
+            before: aside_name(before, self.versions[index].schema_id)
             for name in anew.values()
             if follow and name not in cast
+            for before in [found.same.get(name, name)]
         }
         same = {new: old for new, old in found.same.items() if old not in asides}
         return Step(replace(found, same=same), told, asides)
+
+    def _returned(self, index: int, change: Change) -> Change:
+        """A column under the name of one that left before: the lake still holds that one."""
+        if change.kind is not ChangeKind.ADD or change.column is None:
+            return change
+        for at in reversed(range(index)):
+            was = self.schema(at).column(change.column)
+            if was is not None:
+                left = at < index - 1 and self._name_at(at, change.column, index) == change.column
+                kind = ChangeKind.REPLACE if left else ChangeKind.ADD
+                return Change(kind, change.column, described(was), change.new)
+        return change
+
+    def _name_at(self, index: int, name: str, until: int) -> str:
+        """What a version's column is called right before another version; where it left, then."""
+        for at in range(index + 1, until):
+            step = self.step(at)
+            after = {before: new for new, before in step.matching.same.items()}.get(name)
+            if name in step.asides or after is None:
+                return step.asides.get(name, name)
+            name = after
+        return name
 
     def _said(self, index: int, approval: Approval) -> dict[str, str]:
         """An approval names a column as the lake does, which may be further behind."""

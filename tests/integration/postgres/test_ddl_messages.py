@@ -77,6 +77,29 @@ def test_renames_are_certain_where_the_catalog_has_moved_on(
     assert kinds(platform, pipeline) == [*told, [ChangeKind.RENAME]]
 
 
+def test_rows_from_before_a_column_was_replaced_by_its_like_are_of_the_old_one(
+    db: SourceDatabase, platform: PlatformConfig
+) -> None:
+    """When they are captured, the catalog has the new one under the same name and type."""
+    pipeline = db.pipeline("public.t")
+    deploy(pipeline, platform)
+    db.sql("INSERT INTO t VALUES (1, 10)")
+    run_capture(pipeline, platform)
+    replaced = "ALTER TABLE t DROP COLUMN y, ADD y int"
+    db.sql(
+        "INSERT INTO t VALUES (2, 20)",
+        f"BEGIN; INSERT INTO t VALUES (3, 30); {replaced}; INSERT INTO t VALUES (4, 40); COMMIT",
+        "INSERT INTO t VALUES (5, 50)",
+    )
+    assert run_capture(pipeline, platform).rows == 4
+    assert kinds(platform, pipeline) == [[ChangeKind.REPLACE]]
+    history = SchemaHistory(open_catalog(platform, pipeline), pipeline)
+    old, new = read_lineage(history, pipeline.targets[0]).versions
+    assert len(old.seen) == 2  # by both captures
+    assert new.since.place > old.seen[1].place
+    assert [column.number for column in new.schema.columns] == [1, 4]
+
+
 def test_a_rewrite_that_may_have_changed_values_is_noted_where_it_happened(
     db: SourceDatabase, platform: PlatformConfig
 ) -> None:

@@ -288,6 +288,43 @@ def test_an_approved_type_begins_a_new_column_and_keeps_the_old_one() -> None:
     assert sql(evolve(lake(a=IntegerType()), automatic, [1], base=0)) == sql(found)
 
 
+def test_a_key_that_was_dropped_is_held_and_a_sweep_does_not_help() -> None:
+    story = lineage(table(A), TableSchema(ORDERS, (replace(ID, key=None), A), 7))
+    for sweeping in (False, True):
+        with pytest.raises(SchemaConflict, match="key: the source's table has none") as caught:
+            evolve(lake(a=IntegerType()), story, [0, 1], base=0, sweeping=sweeping)
+        assert caught.value.index == 1
+
+
+@pytest.mark.parametrize("type_", [INT, STRING])
+def test_a_name_that_left_and_came_again_is_another_column(type_: LogicalType) -> None:
+    """The lake still has the first one: its values are none of the second's."""
+    again = table(column("a", type_, 3))
+    story = lineage(table(A), table(), again)
+    with pytest.raises(SchemaConflict, match="a was dropped and added again") as caught:
+        evolve(lake(a=IntegerType()), story, [0, 1, 2], base=0)
+    assert caught.value.index == 2
+    aside = aside_name("a", again.schema_id)
+    for settled in (
+        lineage(table(A), table(), again, approve={2: {}}),
+        lineage(table(A), table(), again, schema_changes={"retype": "evolve"}),
+    ):
+        found = evolve(lake(a=IntegerType()), settled, [0, 1, 2], base=0)
+        assert sql(found)[0] == f"RENAME COLUMN `a` TO `{aside}`"
+        assert sql(found)[1].startswith("ADD COLUMNS (`a` ")
+        assert [names(found, index) for index in range(3)] == [["id", aside], ["id"], ["id", "a"]]
+        done = lake(
+            **{aside: IntegerType(), "a": StringType() if type_ == STRING else IntegerType()}
+        )
+        assert not evolve(done, settled, [0, 1, 2], base=0).needed
+    quiet = lineage(table(A), table(), again, schema_changes={"retype": "ignore"})
+    found = evolve(lake(a=IntegerType()), quiet, [0, 1, 2], base=0)
+    assert (sql(found), names(found, 0), names(found, 2)) == ([], ["id", "a"], ["id", None])
+    # A lake that was made after the first one had left just gets a column.
+    assert sql(evolve(lake(), story, [2], base=1))[0].startswith("ADD COLUMNS (`a` ")
+    assert names(evolve(lake(), quiet, [2], base=1), 2) == ["id", "a"]
+
+
 def test_a_column_may_begin_anew_twice_in_one_batch() -> None:
     flag = table(column("a", LogicalType(Kind.BOOLEAN), 2))
     story = lineage(table(A), table(TEXT), flag, approve={1: {}, 2: {}})

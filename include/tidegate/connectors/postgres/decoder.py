@@ -146,7 +146,7 @@ class Decoder:
         return known is None or known.raw != message
 
     def _describe(self, message: bytes, seen: list[SchemaSeen]) -> None:
-        relation = pgoutput.parse_relation(message)
+        relation = replace(pgoutput.parse_relation(message), xid=self._open.xid)
         schema = self._resolve(relation)
         slots: list[int] = []
         # Right before the next event: in force from there on, the same on every re-read.

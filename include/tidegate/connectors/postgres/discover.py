@@ -27,6 +27,7 @@ class Attribute:
     dimensions: int
     generated: str  # '' | s | v
     printed: str  # format_type
+    since: int = 0  # transaction that last declared it
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ JOIN unnest(%s::text[], %s::text[]) AS w(schema, name)
 
 _ATTRIBUTES_SQL: Final = """
 SELECT attnum, attname, atttypid, atttypmod, attnotnull, attndims::int, attgenerated::text,
-       pg_catalog.format_type(atttypid, atttypmod)
+       pg_catalog.format_type(atttypid, atttypmod), xmin::text::bigint
 FROM pg_catalog.pg_attribute
 WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped
 ORDER BY attnum

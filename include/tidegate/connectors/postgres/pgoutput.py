@@ -45,6 +45,7 @@ class RelationMessage:
     table: TableId
     replica_identity: str  # d, f, i, n as in pg_class.relreplident
     columns: tuple[RelationColumn, ...]
+    xid: int | None = None  # of the transaction that it stands in
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,7 +114,8 @@ def column_numbers(
     The message is of the past, the catalog of now. Numbers are given in order and never again. So
     a table that never lost a column has numbered what it sent from 1 on, whatever the columns are
     called today (if it sends the ``whole`` of them); otherwise the catalog must list just the
-    columns of the message.
+    columns of the message, and must have done so before its transaction began: a column that was
+    dropped and added again reads the same.
     """
     nobody = (None,) * len(message.columns)
     if live is None or live.oid != message.relid:
@@ -128,4 +129,11 @@ def column_numbers(
     known = [a for a in live.attributes if a.name in names]
     if [(a.name, a.type, a.typmod) for a in known] != sent:
         return nobody
+    if any(_not_before(a.since, message.xid) for a in known):
+        return nobody
     return tuple(a.number for a in known)
+
+
+def _not_before(since: int, xid: int | None) -> bool:
+    """Whether transaction ``since`` is ``xid``, or was numbered after it (numbers go round)."""
+    return xid is not None and (since - xid) % 2**32 < 2**31
