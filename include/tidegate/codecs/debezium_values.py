@@ -23,10 +23,14 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _TIMESTAMP_INFINITY: Final = {"infinity": 9223372036825200000, "-infinity": -9223372036832400000}
 _DATE_INFINITY: Final = {"infinity": 2**31 - 1, "-infinity": -(2**31)}
 _CLOCK: Final = re.compile(r"(-?)(\d+):(\d\d):(\d\d)(?:\.(\d{1,6}))?")
+_ZONED: Final = re.compile(
+    r"(?P<clock>[\d:.]+)(?P<sign>[+-])(?P<hours>\d\d)(?::(?P<minutes>\d\d))?"
+)
 _UNITS: Final = re.compile(r"(-?\d+) (year|mon|day)s?")
 _PRECISION: Final = re.compile(r"\((\d)\)")
 _DAY_MICROS: Final = 86_400 * MICROS
 _MONTH_DAYS: Final = 365.25 / 12
+_CENTS: Final = 2
 _MILLIS: Final = 3
 """Up to this many digits, ``adaptive`` counts milliseconds."""
 
@@ -43,14 +47,17 @@ def _converter(source_type: str, type_: LogicalType) -> Callable[[str], Any]:
     digits = _digits(source_type)
     name = re.sub(r"\(.*?\)", "", source_type).strip()
     if name in ("numeric", "decimal"):
-        fixed = re.search(r"\(\d+(?:,(-?\d+))?\)", source_type)
-        return _variable if fixed is None else lambda text: _fixed(text, int(fixed[1] or 0))
-    if name == "bit" and source_type in ("bit", "bit(1)"):
-        return lambda text: text == "1"
+        declared = re.search(r"\(\d+(?:,(-?\d+))?\)", source_type)
+        return _variable if declared is None else lambda text: fixed(text, int(declared[1] or 0))
+    if name == "money":
+        return lambda text: fixed(re.sub(r"[^\d.-]", "", text), _CENTS)
+    if name in ("bit", "bit varying"):
+        return _flag if source_type in ("bit", "bit(1)") else _bits
     timed: dict[str, Callable[[str], Any]] = {
-        "timestamp without time zone": lambda text: _timestamp(text, digits),
-        "timestamp with time zone": lambda text: _zoned(text, digits),
+        "timestamp without time zone": lambda text: timestamp(text, digits),
+        "timestamp with time zone": lambda text: zoned(text, digits),
         "time without time zone": lambda text: _time(text, digits),
+        "time with time zone": _zoned_time,
         "interval": _interval,
     }
     return timed.get(name) or _BY_KIND.get(type_.kind, str)
@@ -67,17 +74,20 @@ def _float(text: str) -> float | str:
     return number if number == number and abs(number) != float("inf") else text
 
 
-def _fixed(text: str, scale: int) -> str | None:
+def fixed(text: str, scale: int) -> str | None:
     """The unscaled number, big-endian, in base64; NaN has no such form."""
     number = Decimal(text)
     return _unscaled(number, scale) if number.is_finite() else None
 
 
 def _variable(text: str) -> dict[str, Any] | None:
+    """With as many decimals as it needs: trailing zeros are not sent."""
     number = Decimal(text)
     if not number.is_finite():
         return None
-    scale = max(0, -int(number.as_tuple().exponent))
+    _, digits, exponent = number.as_tuple()
+    zeros = len(digits) - len("".join(map(str, digits)).rstrip("0"))
+    scale = max(0, -int(exponent) - zeros) if number else 0
     return {"scale": scale, "value": _unscaled(number, scale)}
 
 
@@ -92,10 +102,10 @@ def _unscaled(number: Decimal, scale: int) -> str:
 
 
 def _date(text: str) -> int:
-    return _DATE_INFINITY.get(text) or _days(text)
+    return _DATE_INFINITY.get(text) or days(text)
 
 
-def _days(text: str) -> int:
+def days(text: str) -> int:
     """Days since 1970, for years that Python's calendar does not have too."""
     text, era, _ = text.partition(" BC")
     year, month, day = (int(part) for part in text.split("-"))
@@ -107,11 +117,11 @@ def _days(text: str) -> int:
 
 def _micros(text: str) -> int:
     era = " BC" if text.endswith(" BC") else ""
-    day, _, clock = text.removesuffix(" BC").partition(" ")
-    return _days(day + era) * _DAY_MICROS + _clock(clock)
+    day, _, rest = text.removesuffix(" BC").partition(" ")
+    return days(day + era) * _DAY_MICROS + clock(rest)
 
 
-def _clock(text: str) -> int:
+def clock(text: str) -> int:
     match = _CLOCK.search(text)
     if match is None:
         return 0
@@ -121,13 +131,13 @@ def _clock(text: str) -> int:
     return -micros if sign else micros
 
 
-def _timestamp(text: str, digits: int) -> int:
+def timestamp(text: str, digits: int) -> int:
     if text in _TIMESTAMP_INFINITY:
         return _TIMESTAMP_INFINITY[text]
     return _micros(text) // 1000 if digits <= _MILLIS else _micros(text)
 
 
-def _zoned(text: str, digits: int) -> str:
+def zoned(text: str, digits: int) -> str:
     """An instant in UTC, with as many digits as the column has. The log prints UTC: ``…+00``."""
     if text in _TIMESTAMP_INFINITY or text.endswith(" BC"):
         return text
@@ -141,7 +151,30 @@ def _zoned(text: str, digits: int) -> str:
 
 
 def _time(text: str, digits: int) -> int:
-    return _clock(text) // 1000 if digits <= _MILLIS else _clock(text)
+    return clock(text) // 1000 if digits <= _MILLIS else clock(text)
+
+
+def _zoned_time(text: str) -> str:
+    """The same moment of the day in UTC."""
+    match = _ZONED.fullmatch(text)
+    if match is None:
+        return text
+    west, hours, minutes = match["sign"] == "-", int(match["hours"]), int(match["minutes"] or 0)
+    away = (hours * 60 + minutes) * 60 * MICROS
+    micros = (clock(match["clock"]) + (away if west else -away)) % _DAY_MICROS
+    seconds, rest = divmod(micros, MICROS)
+    shown = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+    return f"{shown}.{rest:06d}".rstrip("0").rstrip(".") + "Z" if rest else f"{shown}Z"
+
+
+def _flag(text: str) -> bool:
+    return text == "1"
+
+
+def _bits(text: str) -> str:
+    """Little-endian, as many bytes as the bits need."""
+    number = int(text or "0", 2).to_bytes((len(text) + 7) // 8, "little")
+    return base64.b64encode(number).decode()
 
 
 def _interval(text: str) -> int:
@@ -149,10 +182,10 @@ def _interval(text: str) -> int:
     parts = {unit: int(count) for count, unit in _UNITS.findall(text)}
     months = parts.get("year", 0) * 12 + parts.get("mon", 0)
     days = months * _MONTH_DAYS + parts.get("day", 0)
-    return int(days * _DAY_MICROS) + _clock(text)
+    return int(days * _DAY_MICROS) + clock(text)
 
 
-def _bytes(text: str) -> str:
+def octets(text: str) -> str:
     return base64.b64encode(bytes.fromhex(text.removeprefix("\\x"))).decode()
 
 
@@ -163,5 +196,5 @@ _BY_KIND: Final[dict[Kind, Callable[[str], Any]]] = {
     Kind.FLOAT: _float,
     Kind.DOUBLE: _float,
     Kind.DATE: _date,
-    Kind.BINARY: _bytes,
+    Kind.BINARY: octets,
 }

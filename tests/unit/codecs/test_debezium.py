@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.changes import LONG, money, number, schema, text
-from tidegate.codecs.debezium import UNAVAILABLE, envelopes, key
+from tidegate.codecs.debezium import UNAVAILABLE, Envelopes
 from tidegate.codecs.debezium_values import value
 from tidegate.codecs.pg_array import elements
 from tidegate.envelope.change import Change, Op
@@ -42,8 +42,11 @@ def change(op: Op, **values: Any) -> Change:
     )
 
 
+MADE = Envelopes("postgres", database="shop", name="cdc")
+
+
 def sent(found: Change) -> list[dict[str, Any]]:
-    return envelopes(found, database="shop", name="cdc")
+    return MADE.events(found)
 
 
 def test_a_create_has_every_field_of_the_connectors_envelope() -> None:
@@ -66,6 +69,8 @@ def test_a_create_has_every_field_of_the_connectors_envelope() -> None:
             "txId": 556,
             "lsn": 23803720,
             "xmin": None,
+            "origin": None,
+            "origin_lsn": None,
         },
         "transaction": None,
         "op": "c",
@@ -92,7 +97,7 @@ def test_a_delete_shows_the_key_and_nulls() -> None:
     (event,) = sent(change(Op.DELETE))
     assert event["before"] == {"id": 7, "note": None, "price": None}
     assert event["after"] is None and event["op"] == "d"
-    assert key(change(Op.DELETE)) == {"id": 7}
+    assert MADE.key(change(Op.DELETE)) == {"id": 7}
 
 
 def test_a_moved_row_is_a_delete_and_a_create() -> None:
@@ -104,7 +109,7 @@ def test_a_moved_row_is_a_delete_and_a_create() -> None:
 def test_a_truncate_has_neither_row() -> None:
     (event,) = sent(change(Op.TRUNCATE, key_values=None))
     assert (event["op"], event["before"], event["after"]) == ("t", None, None)
-    assert key(change(Op.TRUNCATE, key_values=None)) is None
+    assert MADE.key(change(Op.TRUNCATE, key_values=None)) is None
 
 
 VALUES = [
@@ -119,7 +124,12 @@ VALUES = [
     ("numeric(5,2)", Kind.DECIMAL, "0.00", "AA=="),
     ("numeric(5,2)", Kind.DECIMAL, "NaN", None),
     ("numeric(5,-3)", Kind.STRING, "12000", "DA=="),
-    ("numeric", Kind.STRING, "1.10", {"scale": 2, "value": "bg=="}),
+    ("numeric", Kind.STRING, "1.10", {"scale": 1, "value": "Cw=="}),
+    ("numeric", Kind.STRING, "0.00", {"scale": 0, "value": "AA=="}),
+    ("numeric", Kind.STRING, "100", {"scale": 0, "value": "ZA=="}),
+    ("bit(10)", Kind.STRING, "1000000001", "AQI="),
+    ("time with time zone", Kind.STRING, "00:30:00+02", "22:30:00Z"),
+    ("money", Kind.STRING, "-$1,234.56", "/h3A"),
     ("date", Kind.DATE, "1970-01-11", 10),
     ("date", Kind.DATE, "0044-03-15 BC", -735160),
     ("date", Kind.DATE, "infinity", 2**31 - 1),

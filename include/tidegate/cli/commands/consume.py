@@ -121,17 +121,17 @@ def _write(call: Invocation, found: Iterable[Change], form: Form) -> None:
 
 
 def _shown(call: Invocation, found: Iterable[Change], form: Form) -> Iterator[Any]:
-    from tidegate.codecs.debezium import envelopes
+    from tidegate.codecs.debezium import Envelopes
     from tidegate.control.consume import record
     from tidegate.jobs.result import plain
 
-    pipeline = call.pipeline
+    if form is not Form.DEBEZIUM:
+        yield from (plain(record(change)) for change in found)
+        return
+    source = call.pipeline.source
+    made = Envelopes(source.source_type, database=source.database, name=call.pipeline.topic_prefix)
     for change in found:
-        if form is Form.DEBEZIUM:
-            database, prefix = pipeline.source.database, pipeline.topic_prefix
-            yield from envelopes(change, database=database, name=prefix)
-        else:
-            yield plain(record(change))
+        yield from made.events(change)
 
 
 def _document(call: Invocation, found: Iterable[Change], form: Form) -> dict[str, Any]:
