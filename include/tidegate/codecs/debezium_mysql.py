@@ -44,7 +44,7 @@ def _converter(column: Column) -> Callable[[str], Any]:
     if base == "datetime":
         return lambda text: plain.timestamp(text, digits)
     if base == "timestamp":
-        return lambda text: plain.zoned(text, digits)
+        return lambda text: _zoned(text, digits)
     if base == "time":
         return plain.clock
     if base in _OCTETS:
@@ -56,6 +56,12 @@ def _converter(column: Column) -> Callable[[str], Any]:
     if base == "bigint":
         return _long
     return int if column.type.kind in (Kind.INT, Kind.LONG) else str
+
+
+def _zoned(text: str, digits: int) -> str:
+    """Without the zeros at the end of the fraction."""
+    shown = plain.zoned(text, digits)
+    return f"{shown[:-1].rstrip('0').rstrip('.')}Z" if "." in shown else shown
 
 
 def _long(text: str) -> int:

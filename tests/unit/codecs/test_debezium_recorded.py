@@ -77,6 +77,11 @@ MYSQL = {
         ColumnFacts("at_zone_us", "timestamp", precision=6),
         "2024-02-29 12:34:56.789012+00",
     ),
+    "at_zone_even": (
+        ColumnFacts("at_zone_even", "timestamp", precision=6),
+        "2024-02-29 12:34:56.000000+00",
+    ),
+    "ubig_most": (ColumnFacts("ubig_most", "bigint", unsigned=True), "18446744073709551615"),
     "clock": (ColumnFacts("clock", "time"), "-12:34:56"),
     "clock_us": (ColumnFacts("clock_us", "time", precision=6), "23:59:59.999999"),
     "made": (ColumnFacts("made", "year"), "2024"),
