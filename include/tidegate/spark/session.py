@@ -42,6 +42,9 @@ _FIXED: Final[dict[str, str]] = {
 _DEFAULTS: Final[dict[str, str]] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    # PySpark notes the Python line of every column expression for its error messages: five calls
+    # to the JVM for each, which took longer than planning a small batch (*measured*).
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
     # Plans hold key bounds as literals; nothing below ERROR is worth the risk of a value (I9).
     "spark.log.level": "ERROR",
     # Batches are small next to tables: few shuffle partitions, which AQE may still split or join.
