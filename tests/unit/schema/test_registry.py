@@ -22,7 +22,7 @@ from tests.support.odd_registry import OddRegistry, odd_registry
 from tidegate.config.registry import SchemaRegistryConfig
 from tidegate.errors import ConfigError, DataError, RetriableError, TidegateError
 from tidegate.schema.registry import MAX_ANSWER_BYTES, Opinion, Registered, SchemaRegistry
-from tidegate.testing.postgres_server import free_port
+from tidegate.testing.server_user import free_port
 
 CANARY = "canary-41c7"
 PATIENT = SchemaRegistryConfig(enabled=True, timeout_seconds=30)

@@ -14,7 +14,7 @@ from tidegate.testing.conformance.canonical import Row
 from tidegate.testing.conformance.cases import Case
 from tidegate.testing.conformance.mysql_text import source_rows
 from tidegate.testing.conformance.packing import setups
-from tidegate.testing.conformance.server import Dialect, refused
+from tidegate.testing.conformance.server import Dialect, refused, unreachable
 from tidegate.testing.mariadb_server import PASSWORD, USER, Flavour, running
 
 ZONE: Final = "Europe/Berlin"
@@ -43,17 +43,20 @@ class MysqlServer:
         from pymysql.constants import CLIENT
 
         facts = self.facts
-        return pymysql.connect(
-            host=facts["host"],
-            port=facts["port"],
-            user=facts["username"],
-            password=facts["password"],
-            database=database,
-            charset="utf8mb4",
-            client_flag=CLIENT.MULTI_STATEMENTS,
-            # Zero dates and values out of range are cases too.
-            init_command="SET sql_mode = ''",
-        )
+        try:
+            return pymysql.connect(
+                host=facts["host"],
+                port=facts["port"],
+                user=facts["username"],
+                password=facts["password"],
+                database=database,
+                charset="utf8mb4",
+                client_flag=CLIENT.MULTI_STATEMENTS,
+                # Zero dates and values out of range are cases too.
+                init_command="SET sql_mode = ''",
+            )
+        except pymysql.err.OperationalError as error:
+            raise unreachable(facts, error) from error
 
     @property
     def label(self) -> str:

@@ -14,7 +14,7 @@ from tidegate.testing.conformance.canonical import Row
 from tidegate.testing.conformance.cases import Case
 from tidegate.testing.conformance.packing import setups
 from tidegate.testing.conformance.postgres_text import source_rows
-from tidegate.testing.conformance.server import Dialect, refused
+from tidegate.testing.conformance.server import Dialect, refused, unreachable
 from tidegate.testing.postgres_server import PASSWORD, SUPERUSER, running
 
 SCHEMA: Final = "conf"
@@ -41,16 +41,19 @@ class PostgresServer:
         import psycopg
 
         facts = self.facts
-        return psycopg.connect(
-            host=facts["host"],
-            port=facts["port"],
-            user=facts["username"],
-            password=facts["password"],
-            dbname=database,
-            autocommit=True,
-            prepare_threshold=None,  # every statement as it was written
-            options=_SEARCH,
-        )
+        try:
+            return psycopg.connect(
+                host=facts["host"],
+                port=facts["port"],
+                user=facts["username"],
+                password=facts["password"],
+                dbname=database,
+                autocommit=True,
+                prepare_threshold=None,  # every statement as it was written
+                options=_SEARCH,
+            )
+        except psycopg.OperationalError as error:
+            raise unreachable(facts, error) from error
 
     @property
     def version(self) -> int:

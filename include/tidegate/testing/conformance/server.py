@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from tidegate.errors import ConfigError
+from tidegate.errors import ConfigError, SetupError
 from tidegate.names import TableId
 from tidegate.schema.types import LogicalType
 from tidegate.testing.conformance.canonical import Row
@@ -72,6 +72,16 @@ class Server(Protocol):
     ) -> list[Row]:
         """What the source itself prints for its rows, in the words of :mod:`canonical`."""
         ...
+
+
+def unreachable(facts: Mapping[str, Any], error: Exception) -> SetupError:
+    """No connection, and so no case."""
+    return SetupError(
+        "conformance.no_server",
+        f"{facts['username']} cannot connect to {facts['host']}:{facts['port']}"
+        f" ({type(error).__name__})",
+        hint="check the address, user and password of --url, and that the server is up",
+    )
 
 
 def refused(name: str, statement: str, error: Exception) -> ConfigError:
