@@ -4,19 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-from tidegate.config.platform import PlatformConfig
-from tidegate.testing.conformance import runner
+from tests.conformance.conftest import Prove
 from tidegate.testing.conformance.cases import PATHS, Case, load_cases
 from tidegate.testing.conformance.postgres import started_server
-from tidegate.testing.conformance.readers import Reader, duckdb_reader, pyiceberg_reader
 from tidegate.testing.conformance.server import Server
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.spark, pytest.mark.postgres, pytest.mark.timeout(1200)]
 
@@ -30,19 +24,6 @@ def server() -> Iterator[Server]:
 
 
 @pytest.fixture(scope="module")
-def platform(spark_platform: PlatformConfig) -> PlatformConfig:
-    """Hundreds of tiny tables: more of them side by side than cores, they wait for the catalog."""
-    spark = spark_platform.spark.model_copy(update={"table_parallelism": 4})
-    return spark_platform.model_copy(update={"spark": spark})
-
-
-@pytest.fixture(scope="module")
-def readers() -> Iterator[dict[str, Reader]]:
-    with duckdb_reader() as duckdb:
-        yield {"pyiceberg": pyiceberg_reader, "duckdb": duckdb}
-
-
-@pytest.fixture(scope="module")
 def cases() -> list[Case]:
     return load_cases(CASES)
 
@@ -53,14 +34,6 @@ def test_there_are_as_many_cases_as_the_documentation_says(cases: list[Case]) ->
 
 @pytest.mark.parametrize("path", PATHS)
 def test_the_lake_holds_what_the_source_holds(
-    spark: SparkSession,
-    platform: PlatformConfig,
-    server: Server,
-    readers: dict[str, Reader],
-    cases: list[Case],
-    path: str,
+    prove: Prove, server: Server, cases: list[Case], path: str
 ) -> None:
-    report = runner.run(spark, platform, server, cases, readers, paths=[path])
-    told = "\n".join(f"{f.case} ({f.reader}): {f.why}" for f in report.failures)
-    assert not report.failures, told
-    assert report.checks > len(cases)
+    assert prove(server, cases, path).checks > len(cases)
