@@ -9,7 +9,7 @@ import pytest
 from tests.support.mysql import MysqlDatabase
 from tidegate.config.platform import PlatformConfig
 from tidegate.connectors.mysql.connector import MysqlConnector
-from tidegate.connectors.protocol import Problem, Source
+from tidegate.connectors.protocol import Problem, Severity, Source
 from tidegate.connectors.registry import open_source
 from tidegate.names import TableId
 
@@ -83,6 +83,8 @@ def test_the_servers_log_is_checked(mysql_db: MysqlDatabase) -> None:
         "binlog_row_metadata",
         "expiry",
     }
+    assert found["binlog_row_image"].severity is Severity.WARNING, "such rows are read"
+    assert found["binlog_format"].severity is Severity.ERROR
     assert "SET GLOBAL binlog_row_metadata = 'FULL'" in str(found["binlog_row_metadata"].fix_sql)
 
 

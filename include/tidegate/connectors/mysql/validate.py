@@ -26,6 +26,7 @@ _REPLICATION: Final = ("REPLICATION SLAVE", "REPLICATION REPLICA")
 _CLIENT: Final = ("REPLICATION CLIENT", "BINLOG MONITOR", "SUPER")
 _LOCKS: Final = ("LOCK TABLES",)
 _GRANT: Final = re.compile(r"GRANT (?P<what>.+?) ON (?P<where>\S+) TO", re.IGNORECASE)
+_IN_PART: Final = "{}; what only the server can compute holds its table until it is swept"
 
 
 def validate(settings: MysqlSettings) -> ValidationReport:
@@ -66,14 +67,14 @@ def _version(connection: Connection, mariadb: bool) -> Iterator[Problem]:
 
 
 def _log_form(connection: Connection) -> Iterator[Problem]:
-    for name, wanted, why in (
-        ("binlog_format", "ROW", "rows are not in the log"),
-        ("binlog_row_image", "FULL", "the log holds only a part of each row"),
-        ("binlog_row_metadata", "FULL", "the log does not name columns, signs and keys"),
+    for say, name, wanted, why in (
+        (_error, "binlog_format", "ROW", "rows are not in the log"),
+        (_warning, "binlog_row_image", "FULL", _IN_PART.format("the log holds a part of each row")),
+        (_error, "binlog_row_metadata", "FULL", "the log does not name columns, signs and keys"),
     ):
         found = (variable(connection, name) or "").upper()
         if found != wanted:
-            yield _error(
+            yield say(
                 name,
                 f"{name} is {found or 'not known to this server'}: {why}",
                 f"SET GLOBAL {name} = '{wanted}' (and in the server's configuration; sessions"
@@ -81,10 +82,10 @@ def _log_form(connection: Connection) -> Iterator[Problem]:
             )
     options = variable(connection, "binlog_row_value_options")
     if options:
-        yield _error(
+        yield _warning(
             "binlog_row_value_options",
-            f"binlog_row_value_options is {options}: the log holds parts of documents, which are"
-            " not read yet",
+            f"binlog_row_value_options is {options}: "
+            + _IN_PART.format("the log holds parts of documents"),
             "SET GLOBAL binlog_row_value_options = ''",
         )
     if (variable(connection, "encrypt_binlog") or "OFF").upper() == "ON":
