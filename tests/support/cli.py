@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,8 @@ from tests.support.postgres import SourceDatabase
 from tidegate.testing.postgres_server import PASSWORD, SUPERUSER
 
 ENTRY = "import sys; from tidegate.cli.main import main; main(sys.argv[1:])"
-INCLUDE = Path(__file__).parents[2] / "include"
+ROOT = Path(__file__).parents[2]
+INCLUDE = ROOT / "include"
 SECONDS = 500
 PASSWORD_VARIABLE = "TEST_SOURCE_PASSWORD"
 
@@ -29,12 +30,45 @@ _SECOND_VERBS = (
 """`schema` and `offsets` alone show."""
 
 
+class Shell:
+    """One process for many commands: imports, and the JVM, are paid for once."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.support.cli_shell_process"],
+            cwd=ROOT,
+            env=os.environ | {"PYTHONPATH": f"{INCLUDE}{os.pathsep}{ROOT}"},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(
+        self, words: list[str], folder: Path, variables: dict[str, str]
+    ) -> subprocess.CompletedProcess[str]:
+        assert self._process.stdin is not None and self._process.stdout is not None
+        order = {"words": words, "folder": str(folder), "variables": variables}
+        self._process.stdin.write(json.dumps(order) + "\n")
+        self._process.stdin.flush()
+        answer: dict[str, Any] = json.loads(self._process.stdout.readline())
+        return subprocess.CompletedProcess(words, answer["code"], answer["out"], answer["err"])
+
+    def close(self) -> None:
+        with self._process as process:
+            assert process.stdin is not None
+            process.stdin.close()
+            assert process.wait(60) == 0
+
+
 @dataclass
 class Cli:
     """Commands run in ``folder``, on its ``pipeline.yaml`` and ``platform.yaml``."""
 
     folder: Path
     variables: dict[str, str] = field(default_factory=dict)
+    shell: Shell | None = None
+    """Takes the commands that :meth:`run` and :meth:`result` are given; without it each is a
+    process of its own."""
 
     @property
     def file(self) -> Path:
@@ -44,20 +78,25 @@ class Cli:
         """The pipeline's file goes after the verb."""
         grouped = words[0] in ("gate", "lakehouse", "dead-letters") or words[:2] in _SECOND_VERBS
         verbs = 2 if grouped else 1
-        return [sys.executable, "-c", ENTRY, *words[:verbs], str(self.file), *words[verbs:]]
+        return [*words[:verbs], str(self.file), *words[verbs:]]
+
+    @property
+    def own(self) -> dict[str, str]:
+        return {
+            "TIDEGATE_PLATFORM_FILE": str(self.folder / "platform.yaml"),
+            PASSWORD_VARIABLE: PASSWORD,
+            **self.variables,
+        }
 
     @property
     def environment(self) -> dict[str, str]:
-        own = {
-            "PYTHONPATH": str(INCLUDE),
-            "TIDEGATE_PLATFORM_FILE": str(self.folder / "platform.yaml"),
-            PASSWORD_VARIABLE: PASSWORD,
-        }
-        return os.environ | own | self.variables
+        return os.environ | {"PYTHONPATH": str(INCLUDE)} | self.own
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        if self.shell is not None:
+            return self.shell.run(self.command(*words), self.folder, self.own)
         return subprocess.run(
-            self.command(*words),
+            [sys.executable, "-c", ENTRY, *self.command(*words)],
             cwd=self.folder,
             env=self.environment,
             capture_output=True,
@@ -68,7 +107,7 @@ class Cli:
 
     def start(self, *words: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            self.command(*words),
+            [sys.executable, "-c", ENTRY, *self.command(*words)],
             cwd=self.folder,
             env=self.environment,
             stdout=subprocess.PIPE,
@@ -134,6 +173,13 @@ class Desk:
         document = json.loads(done.stdout)
         assert document["ok"] is (code == 0)
         return document["result" if "result" in document else "error"]
+
+
+@pytest.fixture(scope="module")
+def shell() -> Iterator[Shell]:
+    made = Shell()
+    yield made
+    made.close()
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ A block that cannot run here says so in the Markdown, right before it:
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
@@ -14,7 +13,6 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tests.support.cli import ENTRY, INCLUDE
 
@@ -52,35 +50,6 @@ def commands(page: Path) -> Iterator[Command]:
         for line in filter(None, lines):
             text = " ".join(line.split("  #")[0].split())
             yield Command(str(page.relative_to(ROOT)), text, block["reason"])
-
-
-class Shell:
-    """One process for many commands: imports, and the JVM, are paid for once."""
-
-    def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.support.documented_shell"],
-            cwd=ROOT,
-            env=os.environ | {"PYTHONPATH": f"{INCLUDE}{os.pathsep}{ROOT}"},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    def run(self, words: list[str], folder: Path, variables: dict[str, str]) -> tuple[int, str]:
-        """Exit code, and everything it said."""
-        assert self._process.stdin is not None and self._process.stdout is not None
-        order = {"words": words, "folder": str(folder), "variables": variables}
-        self._process.stdin.write(json.dumps(order) + "\n")
-        self._process.stdin.flush()
-        answer: dict[str, Any] = json.loads(self._process.stdout.readline())
-        return answer["code"], answer["said"]
-
-    def close(self) -> None:
-        with self._process as process:
-            assert process.stdin is not None
-            process.stdin.close()
-            assert process.wait(60) == 0
 
 
 def until_it_speaks(words: list[str], folder: Path, variables: dict[str, str]) -> tuple[int, str]:

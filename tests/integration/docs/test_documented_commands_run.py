@@ -20,8 +20,8 @@ import yaml
 
 from tests.page.conftest import serving
 from tests.support.api import CLIENT
-from tests.support.cli import configured
-from tests.support.documented import PAGES, ROOT, Command, Shell, commands, until_it_speaks
+from tests.support.cli import Shell, configured
+from tests.support.documented import PAGES, ROOT, Command, commands, until_it_speaks
 from tests.support.postgres import SourceDatabase
 from tidegate.testing.postgres_server import PASSWORD, SUPERUSER, PostgresServer
 
@@ -115,9 +115,9 @@ class World:
             self._database = None
 
     def tidegate(self, *words: str, code: int | None = 0) -> str:
-        ended, said = self._shell.run(list(words), self.folder, self.variables)
-        assert code is None or ended == code, f"tidegate {' '.join(words)}: {ended}\n{said}"
-        return said
+        done = self._shell.run(list(words), self.folder, self.variables)
+        assert code is None or done.returncode == code, str(done)
+        return done.stdout
 
     def asked(self, *words: str) -> Any:
         return json.loads(self.tidegate(*words, "--json"))["result"]
@@ -198,7 +198,8 @@ class World:
         if STAYS.search(text):
             code, said = until_it_speaks(words, self.folder, self.variables)
         else:
-            code, said = self._shell.run(words, self.folder, self.variables)
+            done = self._shell.run(words, self.folder, self.variables)
+            code, said = done.returncode, done.stdout + done.stderr
         assert code == REFUSED.get(text, 0), f"{command} ({words})\n{said}"
 
 
@@ -209,13 +210,6 @@ def environment(text: str, variables: dict[str, str]) -> None:
         assert part == ". .venv/bin/activate" or exported, f"{part}: run it, or mark its block"
         assert exported is None or exported[1] in variables, text
         assert (Path(sys.prefix) / "bin" / "activate").is_file()
-
-
-@pytest.fixture(scope="module")
-def shell() -> Iterator[Shell]:
-    made = Shell()
-    yield made
-    made.close()
 
 
 def test_what_is_not_run_is_marked_and_known() -> None:

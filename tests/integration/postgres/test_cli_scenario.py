@@ -1,15 +1,16 @@
-"""One pipeline's life through the command line alone, every command a process of its own."""
+"""One pipeline's life through the command line alone."""
 
 from __future__ import annotations
 
 import json
 import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.cli import Cli, configured, with_columns
+from tests.support.cli import Cli, Shell, configured, with_columns
 from tests.support.postgres import SourceDatabase
 from tidegate import faults
 
@@ -22,15 +23,16 @@ def lake_rows(cli: Cli, *more: str) -> list[tuple[Any, ...]]:
 
 
 def test_from_nothing_to_a_verified_table_and_back(
-    source_db: SourceDatabase, tmp_path: Path
+    source_db: SourceDatabase, tmp_path: Path, shell: Shell
 ) -> None:
+    """All in one process with one JVM, but for the one that dies."""
     source_db.sql(
         "CREATE TABLE orders (id int PRIMARY KEY, note text)",
         "CREATE TABLE items (id int PRIMARY KEY, order_id int, due date)",
         "INSERT INTO orders SELECT i, 'first' FROM generate_series(1, 1000) i",
         "INSERT INTO items SELECT i, i FROM generate_series(1, 500) i",
     )
-    cli = configured(tmp_path, source_db, "public.orders", "public.items")
+    cli = replace(configured(tmp_path, source_db, "public.orders", "public.items"), shell=shell)
     with_columns(cli, "public.items", {"due": {"policy": "reject"}})
 
     ran = cli.result("run", "--once")

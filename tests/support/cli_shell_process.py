@@ -6,17 +6,17 @@ import json
 import os
 import sys
 import tempfile
-from typing import Any
+from typing import IO, Any
 
 from tidegate.cli.main import main
 
 
-def run(words: list[str]) -> tuple[int, str]:
+def run(words: list[str]) -> dict[str, Any]:
     """What a shell would see; the descriptors, because a JVM writes to those."""
-    with tempfile.TemporaryFile("w+b") as said:
+    with tempfile.TemporaryFile("w+b") as out, tempfile.TemporaryFile("w+b") as err:
         kept = os.dup(1), os.dup(2)
-        for number in (1, 2):
-            os.dup2(said.fileno(), number)
+        for number, file in ((1, out), (2, err)):
+            os.dup2(file.fileno(), number)
         try:
             main(words)
             code = 0
@@ -28,8 +28,12 @@ def run(words: list[str]) -> tuple[int, str]:
             for number, copy in zip((1, 2), kept, strict=True):
                 os.dup2(copy, number)
                 os.close(copy)
-        said.seek(0)
-        return code, said.read().decode(errors="replace")
+        return {"code": code, "out": _said(out), "err": _said(err)}
+
+
+def _said(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode(errors="replace")
 
 
 def serve() -> None:
@@ -39,8 +43,7 @@ def serve() -> None:
         os.environ.clear()
         os.environ.update(base | order["variables"])
         os.chdir(order["folder"])
-        code, said = run(order["words"])
-        print(json.dumps({"code": code, "said": said}), flush=True)
+        print(json.dumps(run(order["words"])), flush=True)
 
 
 if __name__ == "__main__":
