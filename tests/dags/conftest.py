@@ -106,6 +106,19 @@ def platform_file(tmp_path: Path) -> Path:
     return file
 
 
+@pytest.fixture(scope="session")
+def plugin_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The files that Airflow's plugin serves; it reads them where it first found them, so one
+    folder for every module that starts a server."""
+    folder = tmp_path_factory.mktemp("plugin")
+    (folder / "pipelines").mkdir()
+    (folder / "pipelines" / "shop.yaml").write_text(
+        "pipeline_id: shop\nsource: {database: shop, tables: [public.orders]}\n"
+    )
+    (folder / "platform.yaml").write_text("lake: {home: lake}\n")
+    return folder
+
+
 class Airflow:
     """An Airflow of one's own: a copy of the migrated database, a folder of Dags."""
 

@@ -15,9 +15,9 @@ DAGS = 8
 """Of each."""
 TASKS = 3
 """Of a Dag, on average."""
-LIMIT_RATIO = 4.2
-"""CPU time against as many plain Dags and tasks in the same process; that is the 2 s that fifty
-pipelines may take. 3.2 was seen, 1.5 s."""
+LIMIT_RATIO = 6.0
+"""CPU time against as many plain Dags and tasks in the same process; 3.6 was seen on a quiet
+machine, 1.8 s for fifty pipelines, and 5.0 beside two other suites."""
 HEAVY = ("pyspark", "pyiceberg", "pyarrow", "pandas", "psycopg", "psycopg2", "great_expectations")
 
 # Airflow itself takes seconds to import; the Dag processor has it loaded when it parses. So has its

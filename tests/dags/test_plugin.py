@@ -46,13 +46,8 @@ class Server:
 
 
 @pytest.fixture(scope="module")
-def server(airflow_db: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    folder = tmp_path_factory.mktemp("plugin")
-    (folder / "pipelines").mkdir()
-    (folder / "pipelines" / "shop.yaml").write_text(
-        "pipeline_id: shop\nsource: {database: shop, tables: [public.orders]}\n"
-    )
-    (folder / "platform.yaml").write_text("lake: {home: lake}\n")
+def server(airflow_db: Path, plugin_folder: Path) -> Iterator[Server]:
+    folder = plugin_folder
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TIDEGATE_PIPELINES_DIR", str(folder / "pipelines"))
         patch.setenv("TIDEGATE_PLATFORM_FILE", str(folder / "platform.yaml"))
@@ -185,7 +180,9 @@ def test_a_position_is_looked_at_by_readers_and_set_by_admins_in_a_dag_run(serve
     swept, stands = _standing()
     path = f"{BASE}/connectors/shop/offsets"
     body = {"table": ORDERS, "position": str(swept)}
-    plan = server.call("POST", f"{path}/plan", "viewer", json=body).json()
+    looked = server.call("POST", f"{path}/plan", "viewer", json=body)
+    assert looked.status_code == 200, looked.text
+    plan = looked.json()
     assert (plan["direction"], plan["changes"], plan["from_position"]) == ("replay", 3, str(stands))
     refused = server.call("PUT", path, "user", json=body)
     assert (refused.status_code, refused.json()["code"]) == (403, "api.role")
