@@ -1,7 +1,8 @@
 """Every kind of DDL, at every moment, under every policy: what ``ddl_matrix.yaml`` says of it.
 
 All cases of a moment are tables of one pipeline, which is run once; each case is judged by itself
-(``-k retype``, ``-k during_sweep``). Two of the moments are ``long``: ``make test-integration``.
+(``-k retype``, ``-k during_sweep``). A moment takes many minutes, so all of it is ``long``:
+``make test-integration ARGS="-k ddl_matrix"``.
 """
 
 from __future__ import annotations
@@ -22,12 +23,11 @@ from tidegate.testing.postgres_server import PostgresServer
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.postgres, pytest.mark.spark]
+pytestmark = [pytest.mark.postgres, pytest.mark.spark, pytest.mark.long]
 
 CASES = sorted(
     cases(Path(__file__).with_name("ddl_matrix.yaml")), key=lambda case: MOMENTS.index(case.moment)
 )
-LONG = ("one_run", "between")
 IMPATIENT = SMALL_CHUNKS.model_copy(update={"lock_timeout_seconds": 0.2})
 """A sweep's reads give way to waiting DDL at once."""
 
@@ -56,12 +56,7 @@ def seen(
 
 @pytest.mark.parametrize(
     ("case", "seen"),
-    [
-        pytest.param(
-            case, case.moment, id=case.id, marks=pytest.mark.long if case.moment in LONG else ()
-        )
-        for case in CASES
-    ],
+    [pytest.param(case, case.moment, id=case.id) for case in CASES],
     indirect=["seen"],
 )
 def test_the_lake_ends_as_the_matrix_says(case: Case, seen: dict[str, Seen]) -> None:
