@@ -36,7 +36,8 @@ class SqliteSubject(Subject):
 
     def open(self, *tables: str, batch_bytes: int | None = None, **pipeline: Any) -> Any:
         limits = {} if batch_bytes is None else {"capture": {"max_batch_bytes": batch_bytes}}
-        sweep = {"lock_timeout_seconds": 1}  # what a stream waits for the file at most
+        # What a stream waits for the file at most; a busy writer leaves it little room.
+        sweep = {"lock_timeout_seconds": 8}
         platform = PlatformConfig.model_validate({**limits, "sweep": sweep})
         return open_source(self.pipeline(*tables, **pipeline), platform)
 
