@@ -12,7 +12,7 @@ from tidegate.testing.conformance.cases import PATHS, Case, load_cases
 from tidegate.testing.conformance.postgres import started_server
 from tidegate.testing.conformance.server import Server
 
-pytestmark = [pytest.mark.spark, pytest.mark.postgres, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.spark, pytest.mark.postgres]
 
 CASES = Path(__file__).parent / "cases"
 
