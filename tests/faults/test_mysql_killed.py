@@ -22,7 +22,7 @@ from tidegate.testing.mariadb_server import MariadbServer
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.mysql
+pytestmark = [pytest.mark.mysql, pytest.mark.long]
 
 
 @pytest.fixture(scope="module")
