@@ -34,8 +34,6 @@ BRIEF = (
     "test_apply_killed.py::test_killed_and_run_again_the_lake_is_the_source[apply.after_commit]",
     "test_apply_killed.py::test_killed_and_run_again_the_lake_is_the_source[apply.after_publish]",
     "test_capture_killed.py::test_killed_at_every_step_and_run_again_the_lake_is_the_source",
-    "test_mysql_killed.py::test_a_capture_killed_at_every_step_holds_every_event_once",
-    "test_mysql_killed.py::test_a_sweep_killed_and_run_again[sweep.after_chunk:2-swept]",
     "test_maintenance_killed.py::test_killed_and_run_again_the_lake_is_the_source"
     "[maintain.after_compact]",
     "test_maintenance_killed.py::test_killed_and_run_again_the_lake_is_the_source"
