@@ -42,8 +42,8 @@ _FIXED: Final[dict[str, str]] = {
 _DEFAULTS: Final[dict[str, str]] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    # PySpark notes the Python line of every column expression for its error messages: five calls
-    # to the JVM for each, which took longer than planning a small batch (*measured*).
+    # PySpark notes the Python line of every column expression for its error messages: several
+    # calls to the JVM for each. About a third of Python's time in small applies was that (py-spy).
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     # Plans hold key bounds as literals; nothing below ERROR is worth the risk of a value (I9).
     "spark.log.level": "ERROR",

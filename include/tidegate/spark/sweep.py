@@ -276,8 +276,7 @@ class Sweeper:
 
     def _whole(self, mode: ModeSweep, survey: Survey) -> ChunkPlan:
         """All of the table; nothing where the source counted no row at this very cut: many tables
-        of an application are empty, and reading, writing and typing nothing took most of their
-        sweep's time."""
+        of an application are empty, and need no Spark job to stay so."""
         if isinstance(self.cut, SharedCut) and not survey.rows:
             return ChunkPlan(())
         return self._plan(mode)
