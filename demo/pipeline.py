@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from demo import places, shop
+from demo import places, shops
 
 _PIPELINE: Final = """\
 # Written by `make demo`. The whole pipeline: one source, its tables, how they look in the lake.
@@ -13,7 +13,7 @@ owner: demo
 tags: [demo]
 
 source:
-  source_type: postgres
+  source_type: {kind}
   host: 127.0.0.1
   port: {port}
   database: {database}
@@ -36,13 +36,13 @@ sinks:
         expire_snapshots_older_than_seconds: 60
         retain_last: 4
       tables:
-        public.orders:
+        {schema}.orders:
           expectations:
             - type: expect_column_values_to_be_in_set
               kwargs: {{column: status, value_set: [placed, paid, shipped, cancelled]}}
             - type: expect_column_values_to_be_between
               kwargs: {{column: total, min_value: 0}}
-        public.customers:
+        {schema}.customers:
           expectations:
             - type: expect_column_values_to_not_be_null
               kwargs: {{column: email}}
@@ -70,7 +70,7 @@ spark:
     spark.sql.shuffle.partitions: "4"
     # Applications of half a minute: do not compile for hours.
     spark.driver.defaultJavaOptions: >-
-      -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-DontCompileHugeMethods
+      -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=160m
 
 sweep:
   chunk_rows: 20000
@@ -80,16 +80,18 @@ sweep:
 """
 
 
-def write_pipeline(*, postgres_port: int, changes_schedule: str | None) -> None:
+def write_pipeline(shop: shops.Shop, *, changes_schedule: str | None) -> None:
     places.PIPELINES.mkdir(parents=True, exist_ok=True)
     places.PLATFORM_FILE.write_text(_PLATFORM.format(home=places.LAKE_HOME))
     places.PIPELINE_FILE.write_text(
         _PIPELINE.format(
             pipeline_id=places.PIPELINE_ID,
-            port=postgres_port,
-            database=shop.DATABASE,
-            user=shop.CAPTURE_USER,
-            tables="\n".join(f"    - public.{table}" for table in shop.TABLES),
+            kind=shop.kind,
+            port=shop.port,
+            schema=shop.schema,
+            database=shops.DATABASE,
+            user=shops.CAPTURE_USER,
+            tables="\n".join(f"    - {shop.schema}.{table}" for table in shops.TABLES),
             changes=f'"{changes_schedule}"' if changes_schedule else "null",
         )
     )

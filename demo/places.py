@@ -17,6 +17,7 @@ PIPELINES: Final = HOME / "pipelines"
 PIPELINE_FILE: Final = PIPELINES / "shop.yaml"
 PLATFORM_FILE: Final = HOME / "platform.yaml"
 POSTGRES_DATA: Final = HOME / "postgres"
+MYSQL_DATA: Final = HOME / "mariadb"
 STATE_FILE: Final = HOME / "processes.json"
 SETTINGS_FILE: Final = HOME / "settings.json"
 REPORT_FILE: Final = HOME / "report.txt"
@@ -24,6 +25,7 @@ REPORT_FILE: Final = HOME / "report.txt"
 PIPELINE_ID: Final = "shop"
 AIRFLOW_PORT: Final = 8080
 POSTGRES_PORT: Final = 54329
+MYSQL_PORT: Final = 33069
 
 
 def port(preferred: int) -> int:

@@ -11,8 +11,9 @@ from pyiceberg.expressions import And, EqualTo, GreaterThan
 from rich.console import Console
 from rich.table import Table
 
-from demo import places, shop, stack
+from demo import places, stack
 from demo.runs import Run
+from demo.shops import TABLES, Shop
 from demo.story import Story
 from demo.up import where_to_click
 from tidegate.config.loader import load_pipeline, load_platform
@@ -35,6 +36,7 @@ WIDTH: Final = 120
 class Report:
     """Facts, collected once while everything still runs."""
 
+    shop: Shop
     clicks: str
     durations: Mapping[str, float]
     seconds: float
@@ -62,11 +64,12 @@ class Report:
         pipeline = load_pipeline(places.PIPELINE_FILE)
         platform = load_platform(places.PLATFORM_FILE)
         return cls(
+            shop=own.shop,
             clicks=where_to_click(own),
             durations=story.durations,
             seconds=story.seconds,
             rows_before=rows_before,
-            rows_after=shop.count(own.server),
+            rows_after=own.shop.count(),
             written=written,
             applied=changes_applied(runs),
             timeline=gates.show(pipeline, platform, events=TIMELINE_EVENTS).timeline,
@@ -76,13 +79,16 @@ class Report:
             verdict=verified.results.get("verify", {}),
         )
 
+    def named(self, table: str) -> str:
+        return f"{self.shop.schema}.{table}"
+
     @property
     def verdicts(self) -> dict[str, Mapping[str, Any]]:
         return {entry["table"]: entry for entry in self.verdict.get("tables", ())}
 
     @property
     def equal(self) -> bool:
-        names = {f"public.{table}" for table in shop.TABLES}
+        names = {self.named(table) for table in TABLES}
         return names == {n for n, entry in self.verdicts.items() if entry["status"] == "equal"}
 
 
@@ -130,8 +136,8 @@ def print_report(report: Report) -> None:
 def tables(report: Report) -> Table:
     title = "Tables: rows, changes applied, changes waiting"
     table = _table(title, "table", "rows before", "rows now", "in the lake", *COUNTED, "waiting")
-    for name in shop.TABLES:
-        full = f"public.{name}"
+    for name in TABLES:
+        full = report.named(name)
         counts = report.applied.get(full, Counter())
         table.add_row(
             name,
@@ -146,19 +152,15 @@ def tables(report: Report) -> Table:
 
 def lag(report: Report) -> str:
     written = ", ".join(f"{n:,} {kind}" for kind, n in report.written.items())
-    behind, kept = report.lag.capture_bytes, report.lag.retained_bytes
-    return (
-        f"The writer did {written}.\n"
-        f"Lag: the log is {behind or 0:,} bytes of WAL behind the source (Airflow's own database is"
-        f" on the same server); the slot keeps {kept or 0:,} bytes."
-    )
+    behind, kept = report.lag.capture_bytes or 0, report.lag.retained_bytes or 0
+    return f"The writer did {written}.\nLag: {report.shop.lag(behind, kept)}."
 
 
 def timeline(report: Report) -> Table:
     table = _table("Gate timeline (from the journal)", "time", "seconds", "what", "tables", "run")
     for began, seconds, what, names, run in spans(report.timeline):
-        tables = "all" if len(names) == len(shop.TABLES) else ", ".join(names)
-        table.add_row(began, seconds, what, tables.replace("public.", ""), run or "")
+        tables = "all" if len(names) == len(TABLES) else ", ".join(names)
+        table.add_row(began, seconds, what, tables.replace(report.named(""), ""), run or "")
     return table
 
 
@@ -193,7 +195,7 @@ def snapshots(report: Report) -> Table:
     table = _table("Snapshots, each with the position it stands at", *columns)
     for row in report.snapshots:
         if row.on_main:
-            name = row.table.removeprefix("public.") + (" ◀" if row.current else "")
+            name = row.table.removeprefix(report.named("")) + (" ◀" if row.current else "")
             rows = "" if row.rows is None else f"{row.rows:,}"
             place = (row.position or "").rpartition("/")[2] if row.position else ""
             step = row.step or row.operation

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import time
 from typing import Final
 
-from demo import places, shop, stack
+from demo import places, shops, stack
 from demo.report import Report, print_report
 from demo.runs import Run, Runs
 from demo.story import Story
@@ -19,18 +18,18 @@ from tidegate.control import gates
 from tidegate.errors import FatalError, RetriableError
 
 STEPS: Final = 9
-SWEPT_AGAIN: Final = "public.orders"
+SWEPT_AGAIN: Final = "orders"
 WRITER_PER_SECOND: Final = 30.0
 GATE_SECONDS: Final = 600.0
 GATE_LOOK_SECONDS: Final = 1.5
 
 
-def run(*, keep: bool) -> int:
+def run(*, keep: bool, source: str) -> int:
     """Exit code 0 only if source and lake are proven equal."""
     stack.refuse_second()
     stack.wipe()
     story = Story(STEPS)
-    own = stack.Stack(story.say)
+    own = stack.Stack(story.say, source)
     os.environ.update(own.env)
     with stack.stopped_afterwards(own, keep=keep):
         report = Demo(own, story).play()
@@ -47,23 +46,24 @@ class Demo:
     def __init__(self, own: stack.Stack, story: Story) -> None:
         self._stack = own
         self._story = story
+        self._swept_again = f"{own.shop.schema}.{SWEPT_AGAIN}"
 
     def play(self) -> Report:
         story = self._story
-        with story.step("start PostgreSQL with the shop, and Airflow"):
+        with story.step("start the shop's database, and Airflow"):
             rows = self._stack.start()
             self._stack.api.wait_for_dags({dag(kind) for kind in DAGS})
             self._runs = Runs(self._stack.api, story, places.TASK_LOGS)
-        with story.step("deploy the pipeline: publication, slot, control tables"):
+        with story.step(f"deploy the pipeline: {self._stack.shop.made}"):
             deploy(self._stack, story)
-        with story.step(f"sweep all {len(shop.TABLES)} tables for the first time"):
+        with story.step(f"sweep all {len(shops.TABLES)} tables for the first time"):
             self._runs.watch([self._runs.trigger(dag("sweep"))])
         with story.step("a writer changes the source; capture and apply its changes"):
             self._stack.start_writer(WRITER_PER_SECOND)
             story.say(f"writer at {WRITER_PER_SECOND:.0f} transactions a second")
             self._wait_for_changes()
             self._runs.watch([self._runs.trigger(dag("changes"))])
-        with story.step(f"sweep {SWEPT_AGAIN} again while the writer goes on"):
+        with story.step(f"sweep {self._swept_again} again while the writer goes on"):
             self._sweep_behind_the_gate()
         with story.step("stop the writer, drain the log"):
             written = self._stack.stop_writer()
@@ -91,22 +91,16 @@ class Demo:
     def _sweep_behind_the_gate(self) -> None:
         """The gate holds one table while the others flow.
 
-        A transaction of the shop is left open, and the sweep's exact cut has to wait for it. So
-        everybody can see the gate closed: apply takes the other tables, this one waits. Then the
-        transaction ends, the sweep reads, audits and publishes, and what was captured behind the
-        cut flows.
+        Where the source lets us, the sweep's cut is kept waiting, so that everybody can see the
+        gate closed: apply takes the other tables, this one waits. Then the sweep reads, audits and
+        publishes, and what was captured behind the cut flows.
         """
-        watch = GateWatch(self._story)
-        with self._stack.server.connect(shop.DATABASE) as connection:
-            connection.execute("BEGIN")
-            connection.execute("UPDATE customers SET is_active = is_active WHERE id = 1")
-            self._story.say("a transaction of the shop stays open: the sweep's cut waits for it")
-            swept = self._runs.trigger(dag("sweep"), {"tables": [SWEPT_AGAIN]})
+        watch = GateWatch(self._story, self._swept_again)
+        with self._stack.shop.holding_back(self._story.say):
+            swept = self._runs.trigger(dag("sweep"), {"tables": [self._swept_again]})
             watch.until_closed()
             changes = self._runs.trigger(dag("changes"))
             self._runs.watch_task([swept, changes], "apply_open", watch.look)
-            connection.execute("COMMIT")
-        self._story.say("the transaction has ended: the sweep goes on")
         self._capture()
         self._runs.watch([swept, changes], watch.look)
 
@@ -132,8 +126,9 @@ class Demo:
 class GateWatch:
     """Says when the gate of the table swept again changes."""
 
-    def __init__(self, story: Story) -> None:
+    def __init__(self, story: Story, table: str) -> None:
         self._story = story
+        self._table = table
         self._state = ""
         self._next = 0.0
         self._pipeline = load_pipeline(places.PIPELINE_FILE)
@@ -143,10 +138,10 @@ class GateWatch:
         if time.monotonic() < self._next:
             return
         self._next = time.monotonic() + GATE_LOOK_SECONDS
-        (gate,) = gates.show(self._pipeline, self._platform, [SWEPT_AGAIN]).gates
+        (gate,) = gates.show(self._pipeline, self._platform, [self._table]).gates
         if gate.state != self._state:
             self._state = gate.state
-            self._story.say(f"gate of {SWEPT_AGAIN}: {gate.state}", "bold cyan")
+            self._story.say(f"gate of {self._table}: {gate.state}", "bold cyan")
 
     def until_closed(self) -> None:
         deadline = time.monotonic() + GATE_SECONDS
@@ -161,7 +156,3 @@ class GateWatch:
 
 def dag(kind: str) -> str:
     return f"{places.PIPELINE_ID}__{kind}"
-
-
-if __name__ == "__main__":
-    sys.exit(run(keep=False))

@@ -1,4 +1,4 @@
-"""Start and stop the demo's servers: PostgreSQL and the four parts of Airflow."""
+"""Start and stop the demo's servers: the shop's, Airflow's PostgreSQL, and Airflow's four parts."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
-from demo import airflow_config, places, shop
+from demo import airflow_config, places, shops
 from demo.airflow_api import AirflowApi
 from demo.pipeline import write_pipeline
 from demo.processes import Processes
 from tidegate.errors import SetupError
 from tidegate.testing.postgres_server import PASSWORD, PostgresServer
+from tidegate.testing.server_user import placed
 
 AIRFLOW: Final = str(places.ROOT / ".venv" / "bin" / "airflow")
 POSTGRES: Final = "postgres"
@@ -40,27 +41,22 @@ Say = Callable[[str], None]
 class Stack:
     """One stack per checkout. State that must outlive it is under ``.tidegate/demo``."""
 
-    def __init__(self, say: Say) -> None:
+    def __init__(self, say: Say, source: str | None = None) -> None:
+        """``source`` as it was before, unless told."""
         self._say = say
         self.processes = Processes(places.STATE_FILE, places.LOGS)
         self.keys = airflow_config.Keys.load(places.HOME / "keys.json")
-        self.settings = _settings()
+        self.settings = _settings(source)
         self.server = PostgresServer(
             places.POSTGRES_DATA,
             port=self.settings["postgres_port"],
             config={"max_connections": "200", "max_slot_wal_keep_size": "4GB"},
         )
+        self.shop = shops.of(self.settings["source"], self.server, self.settings)
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.settings['airflow_port']}"
-
-    @property
-    def psql(self) -> str:
-        """How to look into the shop by hand."""
-        client = self.server.bin / "psql"
-        where = f"-h 127.0.0.1 -p {self.server.port} -U {shop.OWNER} {shop.DATABASE}"
-        return f"PGPASSWORD={PASSWORD} {client} {where}"
 
     @property
     def env(self) -> dict[str, str]:
@@ -79,13 +75,13 @@ class Stack:
 
     def start(self, *, changes_schedule: str | None = None) -> dict[str, int]:
         """Everything up and answering; the answer is the shop's rows per table."""
-        write_pipeline(postgres_port=self.server.port, changes_schedule=changes_schedule)
+        write_pipeline(self.shop, changes_schedule=changes_schedule)
         airflow_config.write(
             self.keys, port=self.settings["airflow_port"], postgres_port=self.server.port
         )
         self._start_postgres()
         with ThreadPoolExecutor(1) as pool:  # the shop fills up while Airflow migrates
-            rows = pool.submit(shop.create, self.server)
+            rows = pool.submit(self._fill_shop)
             self._migrate()
             for name, arguments in COMPONENTS.items():
                 self.processes.start(name, (AIRFLOW, *arguments), self.env, cwd=places.ROOT)
@@ -97,8 +93,8 @@ class Stack:
 
     def start_writer(self, per_second: float) -> None:
         command = [sys.executable, "-m", "demo.writer", "--per-second", str(per_second)]
-        command += ["--stats", str(places.HOME / "writer.json")]
-        env = {**self.env, "SHOP_DSN": self.server.dsn(shop.DATABASE)}
+        command += ["--stats", str(places.HOME / "writer.json"), "--source", self.shop.kind]
+        env = {**self.env, **self.shop.environment}
         self.processes.start(WRITER, command, env, cwd=places.ROOT)
 
     def stop_writer(self) -> dict[str, int]:
@@ -110,7 +106,7 @@ class Stack:
     def stop(self) -> None:
         """Stop what this checkout started, and nothing else."""
         running = self.processes.running()
-        first = [name for name in running if name != POSTGRES]
+        first = [name for name in running if name != POSTGRES]  # MariaDB's SIGTERM is clean
         with ThreadPoolExecutor(len(first) or 1) as pool:
             list(pool.map(self.processes.stop, first))
         self.processes.stop(POSTGRES, signal.SIGINT)  # fast shutdown
@@ -125,6 +121,13 @@ class Stack:
             exists = "SELECT 1 FROM pg_database WHERE datname = %s"
             if not admin.execute(exists, (airflow_config.DATABASE,)).fetchone():
                 self.server.create_database(airflow_config.DATABASE)
+
+    def _fill_shop(self) -> dict[str, int]:
+        pid = self.shop.start()
+        if self.shop.kind != POSTGRES:
+            self.processes.adopt(self.shop.kind, pid)
+            self._say(f"{self.shop.system()} on 127.0.0.1:{self.shop.port}")
+        return self.shop.create()
 
     def _migrate(self) -> None:
         log = self.processes.log("migrate")
@@ -155,8 +158,8 @@ class Stack:
 
 def wipe() -> None:
     """Forget an earlier demo: its database, lake, logs. Only with nothing running."""
-    server = PostgresServer(places.POSTGRES_DATA)
-    for directory in (server.data_dir, places.HOME):
+    data = (placed(places.POSTGRES_DATA), placed(places.MYSQL_DATA))
+    for directory in (*data, places.HOME):
         with contextlib.suppress(FileNotFoundError):
             shutil.rmtree(directory)
 
@@ -177,6 +180,19 @@ def refuse_second() -> None:
         )
 
 
+def refuse_other(source: str | None) -> None:
+    """What is there is of one source."""
+    file = places.SETTINGS_FILE
+    known = json.loads(file.read_text()).get("source") if file.exists() else None
+    if source and known and source != known:
+        raise SetupError(
+            "demo.other_source",
+            f"the data of the last demo is of {known}",
+            hint=f"make demo SOURCE={source} begins anew (KEEP=1 leaves it running), or make up"
+            f" SOURCE={known}",
+        )
+
+
 @contextlib.contextmanager
 def stopped_afterwards(stack: Stack, *, keep: bool) -> Iterator[Stack]:
     """Stop the stack when the block ends, however it ends; ``keep`` leaves a good one running."""
@@ -189,7 +205,7 @@ def stopped_afterwards(stack: Stack, *, keep: bool) -> Iterator[Stack]:
         stack.stop()
 
 
-def _settings() -> dict[str, Any]:
+def _settings(source: str | None) -> dict[str, Any]:
     """Ports stay the same from one start to the next where they are still free."""
     file = places.SETTINGS_FILE
     known = json.loads(file.read_text()) if file.exists() else {}
@@ -198,6 +214,8 @@ def _settings() -> dict[str, Any]:
     settings = {
         "airflow_port": places.port(known.get("airflow_port", places.AIRFLOW_PORT)),
         "postgres_port": places.port(known.get("postgres_port", places.POSTGRES_PORT)),
+        "mysql_port": places.port(known.get("mysql_port", places.MYSQL_PORT)),
+        "source": source or known.get("source", shops.KINDS[0]),
     }
     places.HOME.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(settings))

@@ -18,14 +18,15 @@ TIDEGATE = str(places.ROOT / ".venv" / "bin" / "tidegate")
 DAGS = ("changes", "sweep", "maintenance", "verify")
 
 
-def up(*, writer: bool) -> int:
+def up(*, writer: bool, source: str | None) -> int:
     """Start on what an earlier demo left, or from an empty database."""
     stack.refuse_second()
+    stack.refuse_other(source)
     story = Story(3)
-    own = stack.Stack(story.say)
+    own = stack.Stack(story.say, source)
     os.environ.update(own.env)
     with stack.stopped_afterwards(own, keep=True):
-        with story.step("start PostgreSQL with the shop, and Airflow"):
+        with story.step("start the shop's database, and Airflow"):
             own.start(changes_schedule=WRITER_SCHEDULE if writer else None)
             own.api.wait_for_dags({f"{places.PIPELINE_ID}__{kind}" for kind in DAGS})
         with story.step("deploy the pipeline"):
@@ -80,6 +81,6 @@ Airflow    {own.url}   user {airflow_config.USER}   password {own.keys.password}
   {grid}__sweep        Trigger: a form with tables and dry run
   {grid}__verify       source against lake
 Pipeline   {places.PIPELINE_FILE.relative_to(places.ROOT)}   edit it, the Dags follow within seconds
-Shop       {own.psql}
+Shop       {own.shop.client}
 make down  stops all of it
 """

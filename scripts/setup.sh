@@ -188,7 +188,13 @@ ensure_java() {
 
 # --- MariaDB, for the tests of that source -----------------------------------------------------
 
-wants_mariadb() { case $(target) in test | test-integration | test-faults | test-mysql | bench) true ;; *) false ;; esac }
+wants_mariadb() {
+    case $(target) in
+        test | test-integration | test-faults | test-mysql | conformance-mysql | bench) true ;;
+        demo | up) [ "${SOURCE:-}" = mysql ] ;;
+        *) false ;;
+    esac
+}
 
 ensure_mariadb() {
     local server
@@ -198,7 +204,7 @@ ensure_mariadb() {
         note "installing $MARIADB_PACKAGES"
         apt_install $MARIADB_PACKAGES && return
     fi
-    note "no MariaDB server here: tests/integration/mysql will fail (apt-get install $MARIADB_PACKAGES)"
+    note "no MariaDB server here: what runs on one will fail (apt-get install $MARIADB_PACKAGES)"
 }
 
 # The benchmark compares with mariadb-binlog, which the core package does not hold.

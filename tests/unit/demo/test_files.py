@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from demo import airflow_config, pipeline, places, shop
+from demo import airflow_config, pipeline, places, shops
 from tidegate.config.loader import load_pipeline, load_platform
+from tidegate.testing.postgres_server import PostgresServer
 
 
 @pytest.fixture
@@ -19,16 +20,23 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def shop(kind: str) -> shops.Shop:
+    server = PostgresServer(places.POSTGRES_DATA, port=54329)
+    return shops.of(kind, server, {"mysql_port": 33069})
+
+
+@pytest.mark.parametrize("kind", shops.KINDS)
 def test_the_demo_pipeline_and_platform_files_load(
-    home: Path, monkeypatch: pytest.MonkeyPatch
+    home: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     monkeypatch.setenv("SHOP_CDC_PASSWORD", "not-in-the-file")
-    pipeline.write_pipeline(postgres_port=54329, changes_schedule=None)
+    pipeline.write_pipeline(shop(kind), changes_schedule=None)
 
     loaded = load_pipeline(places.PIPELINE_FILE)
     platform = load_platform(places.PLATFORM_FILE)
 
-    assert [target.name for target in loaded.targets] == list(shop.TABLES)
+    assert [target.name for target in loaded.targets] == list(shops.TABLES)
+    assert loaded.source.source_type == kind
     assert loaded.schedules.changes is None
     assert loaded.source.password.get_secret_value() == "not-in-the-file"
     assert "not-in-the-file" not in places.PIPELINE_FILE.read_text()
@@ -37,7 +45,7 @@ def test_the_demo_pipeline_and_platform_files_load(
 
 def test_a_schedule_is_written_only_if_wanted(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHOP_CDC_PASSWORD", "x")
-    pipeline.write_pipeline(postgres_port=54329, changes_schedule="*/2 * * * *")
+    pipeline.write_pipeline(shop("postgres"), changes_schedule="*/2 * * * *")
     assert load_pipeline(places.PIPELINE_FILE).schedules.changes == "*/2 * * * *"
 
 
