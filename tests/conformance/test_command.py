@@ -31,13 +31,13 @@ def test_a_server_of_the_users_own_is_proven_and_left_clean(tmp_path: Path) -> N
     with started_server(15) as server:
         done = conformance(
             "--url", server.url, "--suite", "boolean", "--path", "both", "--json",
-            "--page", str(page),
+            "--page", str(page), "--results", str(tmp_path / "results"),
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         (report,) = json.loads(done.stdout)["result"]
         assert report["failures"] == []
         assert report["checks"] >= 4
-        assert "| PostgreSQL 15 | 2 |" in page.read_text()
+        assert "| PostgreSQL 15 | upsert | 2 |" in page.read_text()
         with server.connect() as connection:
             left = connection.execute(
                 "SELECT datname FROM pg_database WHERE datname LIKE 'conformance%'"

@@ -85,6 +85,14 @@ def conformance(
         Path | None,
         typer.Option("--cases", help="Folder of case files; by default those of this project."),
     ] = None,
+    results: Annotated[
+        Path | None,
+        typer.Option(
+            "--results",
+            help="Folder that keeps the result of every server, mode and path as soon as it is"
+            " there. What the same cases have passed already is not run again.",
+        ),
+    ] = None,
     page: Annotated[
         Path | None,
         typer.Option("--page", help="Also write the results as a page of Markdown to this file."),
@@ -97,8 +105,8 @@ def conformance(
         from tidegate.cli.progress import ProgressView
         from tidegate.cli.spark import started
         from tidegate.config.platform import LakeConfig, PlatformConfig, SparkConfig
-        from tidegate.testing.conformance import runner
         from tidegate.testing.conformance.cases import load_cases
+        from tidegate.testing.conformance.matrix import Matrix
         from tidegate.testing.conformance.page import write_page
 
         _known("--source", [source], tuple(FOLDERS))
@@ -115,25 +123,15 @@ def conformance(
         names = _known("--reader", reader, READERS) if reader else list(READERS[:2])
         readers = {name: stack.enter_context(_reader(name, session)) for name in names}
         progress = stack.enter_context(ProgressView(output))
+        matrix = Matrix(session, settings, wanted, readers, results, progress)
         reports = []
-        for name in servers:
-            with _server(source, url, name) as at:
-                reports.append(
-                    runner.run(
-                        session,
-                        settings,
-                        at,
-                        wanted,
-                        readers,
-                        paths=paths,
-                        modes=modes,
-                        progress=progress,
-                    )
-                )
-            if url:
-                break
+        for name in servers[:1] if url else servers:
+            own = matrix.missing("own" if url else f"{source}-{name}", modes, paths)
+            if own:
+                with _server(source, url, name) as at:
+                    reports.append(matrix.run(at, own))
         if page is not None:
-            write_page(page, reports, paths=paths, modes=modes, readers=names)
+            write_page(page, matrix.parts())
         failed = any(report.failures for report in reports)
         output.finish(reports, _render, ok=not failed)
         if failed:

@@ -1,50 +1,64 @@
-"""The results of a run of the suite as a page of Markdown."""
+"""The parts of the matrix that have run, as a page of Markdown."""
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Sequence
 from pathlib import Path
 
-from tidegate import __version__
-from tidegate.testing.conformance.results import Report
+from tidegate.testing.conformance.cases import PATHS
+from tidegate.testing.conformance.results import Part
 
 
-def write_page(
-    file: Path,
-    reports: Sequence[Report],
-    *,
-    paths: Sequence[str],
-    modes: Sequence[str],
-    readers: Sequence[str],
-) -> None:
-    """One row per server; failures below, each with what it says."""
-    today = dt.datetime.now(dt.UTC).date().isoformat()
+def write_page(file: Path, parts: Sequence[Part]) -> None:
+    """One row per server and write mode, one column per path; failures below."""
+    paths = [path for path in PATHS if any(p.path == path for p in parts)]
+    readers = sorted({reader for part in parts for reader in part.readers})
     lines = [
         "# Conformance results",
         "",
-        f"Written by `tidegate conformance --page` on {today}, Tidegate {__version__}. Cases:"
-        " [tests/conformance](../../tests/conformance/README.md); types and policies:"
-        " [types](types.md).",
+        "Written by `tidegate conformance --page` (`make conformance`, `make conformance-mysql`)."
+        " Cases: `tests/conformance/cases`, explained in its README; types and policies:"
+        " [PostgreSQL](types.md), [MySQL and MariaDB](types-mysql.md).",
         "",
-        f"Paths: {', '.join(paths)}. Write modes: {', '.join(modes)}. Readers:"
-        f" {', '.join(readers)}. A check is one case on one path in one mode through one reader.",
+        f"A check is one case on one path in one write mode through one reader"
+        f" ({', '.join(readers)}). What is not listed has not been run.",
         "",
-        "| server | cases | checks | cases failed | not run | time |",
-        "|---|---|---|---|---|---|",
+        "| server | mode | cases | "
+        + " | ".join(f"{path}: checks, failed" for path in paths)
+        + " | minutes | last run |",
+        "|---|---|---|" + "---|" * (len(paths) + 2),
     ]
-    for report in reports:
-        failed = len({failure.case for failure in report.failures})
-        lines.append(
-            f"| {report.server} | {len(report.cases)} | {report.checks} | {failed} |"
-            f" {len(report.not_run)} | {report.seconds:.0f} s |"
-        )
-    lines.append("")
-    for report in reports:
-        lines += [f"- {report.server}, not run: `{n}`: {w}" for n, w in report.not_run.items()]
-    for report in reports:
-        lines += [
-            f"- {report.server}, **failed**: `{f.case}` ({f.path}, {f.mode}, {f.reader}): {f.why}"
-            for f in report.failures
+    rows = sorted({(part.server, part.mode) for part in parts})
+    for server, mode in rows:
+        own = {p.path: p for p in parts if (p.server, p.mode) == (server, mode)}
+        cells = [
+            f"{own[path].checks:,}, {len({f.case for f in own[path].failures})}"
+            if path in own
+            else "–"
+            for path in paths
         ]
+        minutes = sum(part.seconds for part in own.values()) / 60
+        most = max(part.cases for part in own.values())
+        lines.append(
+            f"| {server} | {mode} | {most} | {' | '.join(cells)} | {minutes:.1f} |"
+            f" {max(part.day for part in own.values())} |"
+        )
+    lines += ["", *_notes(parts)]
     file.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
+
+
+def _notes(parts: Sequence[Part]) -> list[str]:
+    absent: dict[tuple[str, str], set[str]] = {}
+    for part in parts:
+        for name, why in part.not_run.items():
+            absent.setdefault((part.server, why), set()).add(name)
+    notes = [
+        f"- {server}, not run: {', '.join(f'`{n}`' for n in sorted(names))}: {why}"
+        for (server, why), names in sorted(absent.items())
+    ]
+    notes += [
+        f"- {part.server}, **failed**: `{f.case}` ({f.path}, {f.mode}, {f.reader}): {f.why}"
+        for part in parts
+        for f in part.failures
+    ]
+    return notes

@@ -32,10 +32,12 @@ def run(
     *,
     paths: Sequence[str],
     modes: Sequence[str] = (UPSERT,),
+    refused: bool = True,
     progress: Progress = silent,
     lab: Callable[..., Lab] = Lab,
 ) -> Report:
-    """Every case that has a meaning, on every path and in every mode."""
+    """Every case that has a meaning, on every path and in every mode; with ``refused`` those too
+    that validate must refuse."""
     began = time.monotonic()
     report = Report(server.version, server.label)
     lacking = server.lacking(cases)
@@ -56,7 +58,8 @@ def run(
                     units = pack(own, server.dialect(database))
                     made = lab(spark, platform, server, database, path, mode, units, progress)
                     _run_lab(made, readers, report)
-    _run_refused(spark, platform, server, known, report)
+    if refused:
+        _run_refused(spark, platform, server, known, report)
     report.seconds = round(time.monotonic() - began, 1)
     return report
 
