@@ -36,15 +36,20 @@ AWS_BUNDLE: Final = f"org.apache.iceberg:iceberg-aws-bundle:{ICEBERG_VERSION}"
 
 
 def jvm_options(platform: PlatformConfig) -> dict[str, str]:
-    """Spark settings with our JVM options; a collector that someone chose already stays, because a
+    """Spark settings with our JVM options. A collector that someone chose already stays, because a
     JVM with two does not start."""
     given = " ".join((*platform.spark.conf.values(), os.environ.get("JDK_JAVA_OPTIONS", "")))
     options = COMPILE_ALL if "GC" in given else f"{COMPILE_ALL} {THROUGHPUT}"
-    mapped = f" -XX:SharedArchiveFile={CLASSES} -Xlog:cds=off" if CLASSES.exists() else ""
+    mapped = f"-XX:SharedArchiveFile={CLASSES} -Xlog:cds=off" if CLASSES.exists() else ""
     return {
-        "spark.driver.defaultJavaOptions": options + mapped,
-        "spark.executor.defaultJavaOptions": options,
+        **joined_options(platform, "spark.driver.defaultJavaOptions", options, mapped),
+        **joined_options(platform, "spark.executor.defaultJavaOptions", options),
     }
+
+
+def joined_options(platform: PlatformConfig, key: str, *ours: str) -> dict[str, str]:
+    """A setting that holds JVM options: ours, and after them the platform's own."""
+    return {key: " ".join(filter(None, (*ours, platform.spark.conf.get(key))))}
 
 
 def jars(platform: PlatformConfig, pipeline: PipelineConfig | None = None) -> tuple[str, ...]:

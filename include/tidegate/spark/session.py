@@ -74,11 +74,10 @@ def session_conf(
     if not platform.spark.master.startswith("local"):
         conf = {key: value for key, value in conf.items() if key not in _LOCAL_ONLY}
     conf |= {
-        **jvm_options(platform),
         "spark.driver.memory": platform.spark.driver_memory,
         "spark.jars.packages": ",".join(jars(platform, pipeline)),
     }
-    conf |= platform.spark.conf
+    conf |= platform.spark.conf | jvm_options(platform)
     return conf | _FIXED | spark_catalog_conf(platform, pipeline)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import Context
@@ -21,6 +21,7 @@ from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.jobs.lines import table_lines
 
+EXTRA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 QUIET_LOGS = Path(__file__).with_name("log4j2.properties")
 Arguments = Callable[[Mapping[str, Any]], Sequence[str]]
 
@@ -135,15 +136,14 @@ def spark_conf(platform: PlatformConfig, pipeline: PipelineConfig) -> dict[str, 
 
     The catalog's settings are the session's own (tidegate.spark.session).
     """
-    from tidegate.lake.jars import jars, jvm_options
+    from tidegate.lake.jars import jars, joined_options, jvm_options
 
     defaults = {
-        **jvm_options(platform),
         "spark.jars.packages": ",".join(jars(platform, pipeline)),
         "spark.driver.memory": platform.spark.driver_memory,
-        # Spark's own error lines quote values of failed casts (I9).
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={QUIET_LOGS}",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
-    return {**defaults, **platform.spark.conf}
+    # Spark's own error lines quote values of failed casts (I9).
+    quiet = joined_options(platform, EXTRA_OPTIONS, f"-Dlog4j2.configurationFile={QUIET_LOGS}")
+    return {**defaults, **platform.spark.conf, **jvm_options(platform), **quiet}
