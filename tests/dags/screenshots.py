@@ -1,6 +1,5 @@
-"""Airflow's own list of a pipeline's Dags, for the README: ``python -m tests.dags.screenshots``.
-
-(``docs/images/airflow-changes.png`` shows a run, and is taken by hand after ``make up``.)
+"""Airflow's pages for the README. ``python -m tests.dags.screenshots`` takes the list of Dags; with
+the word ``changes``, beside a running ``make demo``, the runs of the changes Dag.
 """
 
 from __future__ import annotations
@@ -12,8 +11,10 @@ import sys
 import tempfile
 from pathlib import Path
 
+import httpx
 from playwright.sync_api import sync_playwright
 
+from demo.airflow_config import USER
 from tests.dags.conftest import PROJECT
 from tests.support.browser import CHROMIUM, FLAGS
 
@@ -37,21 +38,37 @@ def main() -> None:
     from tests.dags.test_plugin import serialize, served
 
     serialize()
-    program = next(filter(None, map(shutil.which, CHROMIUM)))
     for server in served():
-        with sync_playwright() as playwright:
-            chromium = playwright.chromium.launch(executable_path=program, args=FLAGS)
-            context = chromium.new_context(viewport={"width": 1280, "height": 860})
-            cookie = {"name": "_token", "value": server.tokens["op"], "url": server.url}
-            context.add_cookies([cookie])  # type: ignore[list-item]
-            page = context.new_page()
-            page.goto(f"{server.url}/dags")
-            page.get_by_role("link", name="shop__offsets").wait_for(timeout=120_000)
-            page.wait_for_load_state("networkidle")
-            page.screenshot(path=PROJECT / "docs" / "images" / "airflow-dags.png")
-            chromium.close()
+        take(server.url, server.tokens["op"], "/dags", "shop__offsets", "airflow-dags.png")
     shutil.rmtree(folder)
 
 
+def changes() -> None:
+    """Of the demo's own Airflow."""
+    from demo.stack import Stack
+
+    stack = Stack(print)
+    login = {"username": USER, "password": stack.keys.password}
+    token = httpx.post(f"{stack.url}/auth/token", json=login).raise_for_status().json()
+    take(
+        stack.url, token["access_token"], "/dags/shop__changes", "apply_open", "airflow-changes.png"
+    )
+
+
+def take(url: str, token: str, path: str, shown: str, file: str) -> None:
+    program = next(filter(None, map(shutil.which, CHROMIUM)))
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=program, args=FLAGS)
+        context = chromium.new_context(viewport={"width": 1280, "height": 860})
+        context.add_cookies([{"name": "_token", "value": token, "url": url}])
+        page = context.new_page()
+        page.goto(f"{url}{path}")
+        page.get_by_role("link", name=shown).first.wait_for(timeout=120_000)
+        page.wait_for_load_state("networkidle")
+        page.wait_for_function("() => [...document.images].every((image) => image.complete)")
+        page.screenshot(path=PROJECT / "docs" / "images" / file)
+        chromium.close()
+
+
 if __name__ == "__main__":
-    main()
+    changes() if sys.argv[1:] == ["changes"] else main()
