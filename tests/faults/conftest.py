@@ -38,6 +38,7 @@ BRIEF = (
     "[maintain.after_compact]",
     "test_maintenance_killed.py::test_killed_and_run_again_the_lake_is_the_source"
     "[maintain.after_stamp:2]",
+    "test_mysql_killed.py::test_a_capture_killed_at_every_step_holds_every_event_once",
 )
 """What a run of everything takes; the rest is ``long`` (half an hour): ``make test-faults``."""
 

@@ -85,9 +85,12 @@ class Writer(source.Writer):
             ),
             ("UPDATE accounts SET id = %s WHERE id = %s", (new, key)),
             ("DELETE FROM accounts WHERE id = %s", (key,)),
-            ("INSERT INTO accounts (id, name, seen) VALUES (%s, 'new', now(6))", (new,)),
+            # A row that stays as it is (NULL + 1) fires its trigger, but is not in the log.
+            (
+                "INSERT INTO accounts (id, name, balance, seen) VALUES (%s, 'new', 0, now(6))",
+                (new,),
+            ),
             ("UPDATE `lines` SET amount = -amount WHERE number %% 50 = %s", (key % 50,)),
-            # A row that stays as it is fires its trigger, but is not in the log.
             (
                 "UPDATE `lines` SET region = 'moved' WHERE number = %s AND region <> 'moved'",
                 (key % 400,),
