@@ -12,8 +12,8 @@ LINTED := include tests demo dags plugins spark_jobs benchmarks scripts docs
 ##@ Start here
 
 .PHONY: demo
-demo: setup ## Run the whole story: PostgreSQL, Airflow, Spark, sweep, changes, gate, verify (KEEP=1 leaves it running)
-	@$(ENV) && $(PY) -m demo run $(if $(KEEP),--keep)
+demo: setup ## Run the whole story: PostgreSQL, Airflow, Spark, sweep, changes, gate, verify (KEEP=1 leaves it running; SOURCE=mysql: from MariaDB)
+	@$(ENV) && $(PY) -m demo run $(if $(KEEP),--keep) $(if $(SOURCE),--source $(SOURCE))
 
 .PHONY: test
 test: setup ## Run every suite: unit, contract, Spark, integration, Dags, faults (one kill per step)
@@ -21,7 +21,7 @@ test: setup ## Run every suite: unit, contract, Spark, integration, Dags, faults
 
 .PHONY: up
 up: setup ## Start the demo's stack and leave it running with the Airflow UI (WRITER=1: a source that keeps changing)
-	@$(ENV) && $(PY) -m demo up $(if $(WRITER),--writer)
+	@$(ENV) && $(PY) -m demo up $(if $(WRITER),--writer) $(if $(SOURCE),--source $(SOURCE))
 
 .PHONY: down
 down: ## Stop what `make up` (or `make demo KEEP=1`) started
@@ -29,7 +29,7 @@ down: ## Stop what `make up` (or `make demo KEEP=1`) started
 
 .PHONY: setup
 setup: ## Create .venv, install packages, find or install Java, fetch jars
-	@MAKE_TARGET=$(firstword $(MAKECMDGOALS)) scripts/setup.sh
+	@MAKE_TARGET=$(firstword $(MAKECMDGOALS)) SOURCE=$(SOURCE) scripts/setup.sh
 
 ##@ Tests
 
@@ -64,14 +64,16 @@ CONFORMANCE := $(foreach version,14 15 16 17 18,--server $(version)) \
 	$(foreach mode,upsert append history,--mode $(mode)) \
 	$(foreach reader,pyiceberg duckdb spark,--reader $(reader))
 
+CONFORMANCE_KEPT := --results tests/conformance/results --page docs/reference/conformance.md
+
 .PHONY: conformance
-conformance: setup ## Every case on PostgreSQL 14 to 18, in every mode, through every reader (hours)
-	@$(ENV) && .venv/bin/tidegate conformance $(CONFORMANCE) --page docs/reference/conformance.md $(ARGS)
+conformance: setup ## Every case on PostgreSQL 14 to 18, in every mode, through every reader (hours; a second call goes on)
+	@$(ENV) && .venv/bin/tidegate conformance $(CONFORMANCE) $(CONFORMANCE_KEPT) $(ARGS)
 
 .PHONY: conformance-mysql
 conformance-mysql: setup ## Every case of MySQL and MariaDB on both servers, through every reader
 	@$(ENV) && .venv/bin/tidegate conformance --source mysql --server mariadb --server mysql \
-		$(foreach reader,pyiceberg duckdb spark,--reader $(reader)) $(ARGS)
+		$(foreach reader,pyiceberg duckdb spark,--reader $(reader)) $(CONFORMANCE_KEPT) $(ARGS)
 
 .PHONY: soak
 soak: setup ## Writers, random sweeps and kills for MINUTES (20), then a comparison of every row

@@ -11,7 +11,7 @@ import pymysql
 
 from tests.support.mysql import MysqlDatabase
 from tests.support.postgres import SourceDatabase
-from tidegate.connectors.cut import Cut, shared
+from tidegate.connectors.cut import Cut, SharedCut
 from tidegate.connectors.mysql.settings import PINNED as MYSQL_PINNED
 from tidegate.connectors.postgres.settings import PINNED as POSTGRES_PINNED
 from tidegate.errors import Decision
@@ -73,7 +73,8 @@ class PostgresSubject(Subject):
     def reader(self, cut: Cut) -> Iterator[Any]:
         with closing(self.connect()) as connection:
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-            connection.execute(f"SET TRANSACTION SNAPSHOT '{shared(cut).snapshot_name}'")
+            assert isinstance(cut, SharedCut)
+            connection.execute(f"SET TRANSACTION SNAPSHOT '{cut.snapshot_name}'")
             for name, value in POSTGRES_PINNED.items():
                 connection.execute(f"SET LOCAL {name} = '{value}'")
             yield connection

@@ -41,7 +41,7 @@ class SqliteConnector(SourceConnector[SqliteSettings]):
     """Implements ``Source`` and ``ListsTables``."""
 
     connector_id = "sqlite"
-    capabilities = frozenset(Capability) - {Capability.CUT_SHARE}
+    capabilities = frozenset(Capability) - {Capability.CUT_HOLD, Capability.CUT_SHARE}
     settings_type = SqliteSettings
 
     def system(self) -> str:

@@ -14,7 +14,7 @@ from tidegate.jobs.result import plain
 
 if TYPE_CHECKING:
     from tidegate.control.gates import Gates
-    from tidegate.control.records import PipelineLag, PipelineStatus, QueryResult
+    from tidegate.control.records import PipelineLag, PipelineStatus, QueryResult, SourceSide
     from tidegate.control.validation import PipelineReport
 
 FAILED = frozenset({"failed"})
@@ -87,8 +87,7 @@ def status(console: Console, result: PipelineStatus) -> None:
     if result.source is not None:
         side = result.source
         if side.reachable:
-            retained = figures.human_bytes(side.retained_bytes)
-            console.print(f"source            slot {side.slot} ({side.slot_state}), WAL {retained}")
+            console.print(f"source            {_held_for_us(side)}")
             console.print(f"to capture        {figures.human_bytes(result.capture_lag_bytes)}")
         else:
             console.print(Text(f"source            not reachable: {side.problem}", "red"))
@@ -124,12 +123,21 @@ def status(console: Console, result: PipelineStatus) -> None:
     render_guard.notable(console, result.guard)
 
 
+def _held_for_us(side: SourceSide) -> str:
+    if not side.by_time:
+        retained = figures.human_bytes(side.retained_bytes)
+        return f"slot {side.slot} ({side.slot_state}), WAL {retained}"
+    if side.expiry_seconds is None:
+        return "its log is kept for ever"
+    return f"its log is kept for {figures.human_seconds(side.expiry_seconds)}, read or not"
+
+
 def lag(console: Console, result: PipelineLag) -> None:
     """The change log behind the source, tables behind the change log."""
-    console.print(
-        f"{result.pipeline_id}: {figures.human_bytes(result.capture_bytes)} to capture,"
-        f" {figures.human_bytes(result.retained_bytes)} of WAL retained"
-    )
+    said = f"{result.pipeline_id}: {figures.human_bytes(result.capture_bytes)} to capture"
+    if result.retained_bytes is not None:
+        said += f", {figures.human_bytes(result.retained_bytes)} of WAL retained"
+    console.print(said)
     grid = figures.grid("table", "gate", "lag", "behind")
     for table in result.tables:
         cells = figures.human_bytes(table.bytes), figures.human_seconds(table.seconds)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from tidegate.connectors.selecting import Selecting
 from tidegate.envelope.position import Position
-from tidegate.errors import ConfigError
 from tidegate.names import TableId
 from tidegate.schema.table import Column, TableSchema
 from tidegate.schema.table_facts import TableFacts
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +102,7 @@ class Cut(Protocol):
     """The tables as they were at one position, for as long as the context is open.
 
     What lies at or before ``position`` in the log is visible to every read; later changes may be,
-    unless it is a :class:`SharedCut`. The rows become exact by draining the log from ``position``
+    unless it is an :class:`ExactCut`. The rows become exact by draining the log from ``position``
     to that of :meth:`settle`.
     """
 
@@ -193,11 +195,14 @@ class Cut(Protocol):
         ...
 
 
+class ExactCut(Cut, Selecting, Protocol):
+    """A transaction is visible to every read if and only if its changes lie at or before
+    ``position`` in the log: what comparing needs. It is one of the two that follow."""
+
+
 @runtime_checkable
-class SharedCut(Cut, Selecting, Protocol):
-    """A cut that any number of connections read: a transaction is visible to each of them if and
-    only if its changes lie at or before ``position`` in the log. Of sources that can
-    (``Capability.CUT_SHARE``): verify, reload and dead letters of a sweep need it."""
+class SharedCut(ExactCut, Protocol):
+    """Any number of connections read it (``Capability.CUT_SHARE``)."""
 
     @property
     def snapshot_name(self) -> str:
@@ -205,12 +210,11 @@ class SharedCut(Cut, Selecting, Protocol):
         ...
 
 
-def shared(cut: Cut) -> SharedCut:
-    """``cut``, where it is one."""
-    if isinstance(cut, SharedCut):
-        return cut
-    raise ConfigError(
-        "source.no_shared_cut",
-        "the source's connections cannot read at one common position",
-        hint="sweep the table instead",
-    )
+@runtime_checkable
+class LoneCut(ExactCut, Protocol):
+    """One connection reads it, the cut's own: no column is ``native``, ``select_sql`` gives every
+    one of them as the log prints it."""
+
+    def fetch(self, sql: str, rows: int) -> Iterator[pa.Table]:
+        """The answer in texts, ``rows`` at a time; of no row, an empty table."""
+        ...

@@ -16,7 +16,7 @@ from enum import StrEnum
 from typing import Any, Final, Literal, Protocol, runtime_checkable
 
 from tidegate.connectors.changes import ChangeStream
-from tidegate.connectors.cut import Cut
+from tidegate.connectors.cut import Cut, ExactCut
 from tidegate.connectors.source_status import SourceStatus
 from tidegate.envelope.position import Position
 from tidegate.names import TableId
@@ -47,6 +47,7 @@ class Capability(StrEnum):
     SOURCE_PROVISION = "source-provision"  # something is made at the source, and taken away again
     CHANGES_READ = "changes-read"  # its log can be followed
     CUT_READ = "cut-read"  # its tables can be read at a cut
+    CUT_HOLD = "cut-hold"  # :meth:`Source.hold`
     CUT_SHARE = "cut-share"  # its cuts are :class:`~tidegate.connectors.cut.SharedCut`
 
 
@@ -229,6 +230,13 @@ class Source(Connector, Protocol):
         With ``CUT_SHARE`` it is a :class:`~tidegate.connectors.cut.SharedCut`.
 
         ``head`` is where the change log stands: the cut's position continues it."""
+        ...
+
+    def hold(
+        self, tables: tuple[TableId, ...], *, head: Position
+    ) -> AbstractContextManager[ExactCut]:
+        """Like :meth:`cut`, exact at its position for as long as the context is open.
+        ConfigError without ``CUT_HOLD``."""
         ...
 
     def check_history(self, after: Position) -> None:

@@ -1,13 +1,14 @@
-"""Parts of a table at a shared cut, asked for and summed up by the source itself."""
+"""Parts of a table at an exact cut, asked for and summed up by the source itself."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
-from tidegate.names import TableId
-from tidegate.schema.keyspace import Arcs, Ranges
+from tidegate.names import TableId, quote_sql
+from tidegate.schema.keyspace import PLACES, Arcs, Ranges
 from tidegate.schema.table import Column, TableSchema
+from tidegate.schema.types import Kind
 
 
 class Checksum(NamedTuple):
@@ -17,8 +18,30 @@ class Checksum(NamedTuple):
     total: int
 
 
+_SAME_TEXT: Final = frozenset({Kind.INT, Kind.LONG, Kind.STRING})
+"""Kinds whose text is, to the byte, the text of the lake's value."""
+
+
+def placed_alike(schema: TableSchema) -> bool:
+    """Whether the places of keys can be told at the source."""
+    keys = schema.key_columns
+    return bool(keys) and all(not k.recast and k.type.kind in _SAME_TEXT for k in keys)
+
+
+def arc_edges(arcs: Arcs) -> list[int]:
+    """A place lies inside an arc after an odd number of these."""
+    return [edge for arc in arcs for edge in arc if edge < PLACES]
+
+
+def ranges_sql(column: Column, ranges: Ranges) -> str:
+    """Numbers in ``ranges``."""
+    name = quote_sql(column.name)
+    terms = [f"{name} BETWEEN {low} AND {high}" for low, high in ranges]
+    return f"({' OR '.join(terms)})" if terms else "false"
+
+
 class Selecting(Protocol):
-    """What a shared cut can say about parts of a table: what comparing needs. No predicate holds a
+    """What an exact cut can say about parts of a table: what comparing needs. No predicate holds a
     row value (I9)."""
 
     def keys_sql(self, schema: TableSchema, arcs: Arcs) -> str | None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
+from tidegate.connectors.cut import ExactCut
 from tidegate.connectors.protocol import (
     Capability,
     ConnectorRole,
@@ -16,6 +18,7 @@ from tidegate.connectors.protocol import (
     RunSummary,
 )
 from tidegate.connectors.settings import SourceSettings
+from tidegate.envelope.position import Position
 from tidegate.errors import ConfigError
 from tidegate.names import TableId
 from tidegate.schema.table import TableSchema
@@ -70,6 +73,15 @@ class SourceConnector(ABC, Generic[S]):
         names = (request.streams or self.settings.tables)[: request.max_records]
         schemas = tuple(self.discover(TableId.parse(name)) for name in names)
         return RunSummary(ConnectorRole.SOURCE, request.phase, len(schemas), schemas)
+
+    def hold(
+        self, tables: tuple[TableId, ...], *, head: Position
+    ) -> AbstractContextManager[ExactCut]:
+        raise ConfigError(
+            "source.no_exact_cut",
+            f"the {self.connector_id} source cannot be read at one exact position",
+            hint="sweep the table instead",
+        )
 
     def close(self) -> None:
         """Nothing is held."""

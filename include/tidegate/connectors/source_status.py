@@ -40,3 +40,5 @@ class SourceStatus:
     slot: SlotStatus | None
     keep_bytes: int | None = None  # the most a slot may retain; None: no limit is set
     log_bytes: int | None = None  # all of the log on the source's disk
+    by_time: bool = False  # it is kept for a time, read or not: no slot holds it for us
+    expiry_seconds: float | None = None  # that time; None: for ever

@@ -151,7 +151,7 @@ def _source(seen: PipelineStatus) -> Answer:
         return FAILED, side.problem or "not reachable", "is the server up and reachable from here?"
     found = worth_saying(seen.guard.findings) if seen.guard is not None else ()
     if not found:
-        return OK, f"reachable, slot {side.slot_state}", None
+        return OK, "reachable" if side.by_time else f"reachable, slot {side.slot_state}", None
     assert seen.guard is not None
     figures = seen.guard.figures.source
     lost = figures is not None and figures.lost is not None

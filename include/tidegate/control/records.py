@@ -82,6 +82,8 @@ class SourceSide:
     slot_state: str | None
     retained_bytes: int | None
     problem: str | None
+    by_time: bool = False  # its log is kept for a time, read or not
+    expiry_seconds: float | None = None  # that time; None: for ever
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,8 +50,10 @@ def _look(pipeline: PipelineConfig, platform: PlatformConfig, times: LogTimes) -
         current=str(seen.current),
         slot=slot.name if slot else pipeline.slot_name,
         slot_state=_state(slot),
-        retained_bytes=slot.retained_bytes if slot else None,
+        retained_bytes=slot.retained_bytes if slot and not seen.by_time else None,
         problem=slot.invalid_reason if slot else None,
+        by_time=seen.by_time,
+        expiry_seconds=seen.expiry_seconds,
     )
     return Look(side, seen.current, monitor.figures(seen, platform.guard, lost=lost))
 

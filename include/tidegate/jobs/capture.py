@@ -120,8 +120,9 @@ def watch_source(pipeline: PipelineConfig, platform: PlatformConfig) -> Until:
     finally:
         source.close()
     figures = monitor.figures(seen, platform.guard)
-    held = f"{figures.slot} ({figures.slot_state})"
-    log.event(_LOG, "guard", slot=held, bytes=figures.retained_bytes)
+    if not figures.by_time:
+        held = f"{figures.slot} ({figures.slot_state})"
+        log.event(_LOG, "guard", slot=held, bytes=figures.retained_bytes)
     bad = worth_saying(judge_source(figures, platform.guard))
     for finding in bad:
         log.event(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from tidegate.config.pipeline import LakeTarget, PipelineConfig
 from tidegate.config.platform import PlatformConfig
-from tidegate.connectors.cut import SharedCut, shared
+from tidegate.connectors.cut import ExactCut
 from tidegate.connectors.protocol import Capability
 from tidegate.connectors.registry import open_source
 from tidegate.envelope.position import Position
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 _LOG = log.get(__name__)
 FIRST_DIFFERENCES = 20
 """Differences named in a result; all are counted."""
-NO_SHARED_CUT = "its source's connections cannot read at one position, which comparing needs"
+NO_EXACT_CUT = "its source cannot be read at one exact position, which comparing needs"
 Verdicts = dict[str, TableVerdict]
 
 
@@ -57,7 +57,7 @@ class Task:
     """What is compared, and what is done about it."""
 
     purpose: str
-    select: Callable[[LakeTarget, Table, SharedCut, TableSchema], Selection]
+    select: Callable[[LakeTarget, Table, ExactCut, TableSchema], Selection]
     settle: Callable[[LakeTarget, Position, Comparison, TableVerdict], TableVerdict]
     """Has the last word on a verdict; the table's lease is held."""
     repair: bool = False
@@ -90,8 +90,8 @@ class Comparer:
         refuse_stopped(self.catalog, self.pipeline)
         skipped = {name: reason for name, reason in self._reasons(targets).items() if reason}
         source = open_source(self.pipeline, self.platform)
-        if Capability.CUT_SHARE not in source.capabilities:
-            skipped = dict.fromkeys((target.source for target in targets), NO_SHARED_CUT)
+        if Capability.CUT_HOLD not in source.capabilities:
+            skipped = dict.fromkeys((target.source for target in targets), NO_EXACT_CUT)
         ready = [target for target in targets if target.source not in skipped]
         position, verdicts = self._leased(ready, task) if ready else (None, {})
         for name, reason in skipped.items():
@@ -120,8 +120,7 @@ class Comparer:
         try:
             with self.gate.lease(self.run, names, task.purpose) as lease:
                 ids = tuple(target.table for target in ready)
-                with source.cut(ids, head=head) as made:
-                    cut = shared(made)
+                with source.hold(ids, head=head) as cut:
                     failures = self._catch_up(cut, names, lease)
                     verdicts = {
                         target.source: failures.get(target.source)
@@ -132,7 +131,7 @@ class Comparer:
         finally:
             source.close()
 
-    def _catch_up(self, cut: SharedCut, names: list[str], lease: Lease) -> Verdicts:
+    def _catch_up(self, cut: ExactCut, names: list[str], lease: Lease) -> Verdicts:
         """Bring the lake to exactly the cut; what could not be is a verdict already."""
         capture_through(self.pipeline, self.platform, cut.position, self.progress)
         applied = run_apply(
@@ -156,7 +155,7 @@ class Comparer:
             if result.status not in ("applied", "unchanged")
         }
 
-    def _one(self, cut: SharedCut, target: LakeTarget, task: Task, lease: Lease) -> TableVerdict:
+    def _one(self, cut: ExactCut, target: LakeTarget, task: Task, lease: Lease) -> TableVerdict:
         began = time.monotonic()
         try:
             verdict = self._compare(cut, target, task, lease)
@@ -182,9 +181,7 @@ class Comparer:
         )
         return verdict
 
-    def _compare(
-        self, cut: SharedCut, target: LakeTarget, task: Task, lease: Lease
-    ) -> TableVerdict:
+    def _compare(self, cut: ExactCut, target: LakeTarget, task: Task, lease: Lease) -> TableVerdict:
         schema = contracted(cut.schema(target.table), target)
         if not schema.key_columns:
             reason = "a table without a key has no rows that could be told apart"

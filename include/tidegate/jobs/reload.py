@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from tidegate.config.pipeline import LakeTarget, PipelineConfig
 from tidegate.config.platform import PlatformConfig
-from tidegate.connectors.cut import SharedCut
+from tidegate.connectors.cut import ExactCut
 from tidegate.envelope.position import Position
 from tidegate.errors import ConfigError
 from tidegate.jobs.audited import audited
@@ -60,7 +60,7 @@ def run_reload(
             "reload.interval", f"{start} is not before {end}", hint="give --from and a later --to"
         )
 
-    def select(target: LakeTarget, table: Table, cut: SharedCut, schema: TableSchema) -> Interval:
+    def select(target: LakeTarget, table: Table, cut: ExactCut, schema: TableSchema) -> Interval:
         assert target.options.reload is not None
         return Interval(target.options.reload.time_column, start, end)
 

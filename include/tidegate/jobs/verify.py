@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from tidegate.config.pipeline import LakeTarget, PipelineConfig
 from tidegate.config.platform import PlatformConfig
-from tidegate.connectors.cut import SharedCut
+from tidegate.connectors.cut import ExactCut
 from tidegate.envelope.position import Position
 from tidegate.jobs.audited import audited
 from tidegate.jobs.comparing import Comparer, Task
@@ -83,7 +83,7 @@ class _Proving:
         self._new: list[Proof] = []
 
     def select(
-        self, target: LakeTarget, table: Table, cut: SharedCut, schema: TableSchema
+        self, target: LakeTarget, table: Table, cut: ExactCut, schema: TableSchema
     ) -> Buckets:
         known = standing(table, self._known.get(target.source, ())).coverage
         stripes = striping(cut, schema, known.width)

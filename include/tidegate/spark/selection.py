@@ -14,7 +14,7 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from tidegate.connectors.cut import SharedCut
+from tidegate.connectors.cut import ExactCut
 from tidegate.errors import ConfigError
 from tidegate.schema.keyspace import BUCKETS, Striping, bucket_arcs, place_arcs
 from tidegate.schema.table import Column, TableSchema
@@ -35,7 +35,7 @@ _TIMES: Final = {
 class Selection(Protocol):
     """Rows of both sides that have the same keys."""
 
-    def part(self, cut: SharedCut, schema: TableSchema) -> Part | None:
+    def part(self, cut: ExactCut, schema: TableSchema) -> Part | None:
         """The rows as a part that the source finds by an index; None: it looks at every row."""
         ...
 
@@ -64,7 +64,7 @@ class Buckets:
     striping: Striping | None = None
     """None: keys are hashed."""
 
-    def part(self, cut: SharedCut, schema: TableSchema) -> Part | None:
+    def part(self, cut: ExactCut, schema: TableSchema) -> Part | None:
         if self._whole or self.striping is None:
             return None
         key = schema.key_columns[0]
@@ -105,7 +105,7 @@ class Buckets:
         return len(self.buckets) == BUCKETS
 
 
-def striping(cut: SharedCut, schema: TableSchema, width: int | None) -> Striping | None:
+def striping(cut: ExactCut, schema: TableSchema, width: int | None) -> Striping | None:
     """Stripes of a table whose key begins with a whole number, of ``width`` if it still suits."""
     key = schema.key_columns[0]
     if key.recast or key.type.kind not in (Kind.INT, Kind.LONG):
@@ -129,7 +129,7 @@ class Without:
     inner: Selection
     keys: DataFrame
 
-    def part(self, cut: SharedCut, schema: TableSchema) -> Part | None:
+    def part(self, cut: ExactCut, schema: TableSchema) -> Part | None:
         return self.inner.part(cut, schema)
 
     def bucket(self, schema: TableSchema) -> SparkColumn:
@@ -161,7 +161,7 @@ class Interval:
         self._keys: DataFrame | None = None
         self._predicate: str | None = None
 
-    def part(self, cut: SharedCut, schema: TableSchema) -> Part | None:
+    def part(self, cut: ExactCut, schema: TableSchema) -> Part | None:
         return None
 
     def bucket(self, schema: TableSchema) -> SparkColumn:

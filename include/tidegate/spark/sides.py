@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidegate.config.pipeline import LakeTarget
 from tidegate.config.platform import SweepConfig
-from tidegate.connectors.cut import Chunk, SharedCut, Survey
+from tidegate.connectors.cut import Chunk, ExactCut, Survey
 from tidegate.schema.table import TableSchema
 from tidegate.spark.audit import column as named
 from tidegate.spark.publish import spark_name
@@ -29,7 +29,7 @@ class Sides:
     """One table's rows on both sides, in the lake table's own types."""
 
     session: SparkSession
-    cut: SharedCut
+    cut: ExactCut
     target: LakeTarget
     schema: TableSchema
     settings: SweepConfig
@@ -40,7 +40,7 @@ class Sides:
     def of(
         cls,
         session: SparkSession,
-        cut: SharedCut,
+        cut: ExactCut,
         target: LakeTarget,
         schema: TableSchema,
         settings: SweepConfig,

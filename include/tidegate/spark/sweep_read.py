@@ -7,17 +7,18 @@ text and go through the same casts, so that a sweep and a change give the same v
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Final
 
+from pyspark import StorageLevel
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from tidegate.config.platform import SweepConfig
-from tidegate.connectors.cut import Chunk, Cut, Survey
+from tidegate.connectors.cut import Chunk, Cut, LoneCut, Survey
 from tidegate.errors import DataError
 from tidegate.schema.table import Column, TableSchema
 from tidegate.schema.types import Kind
@@ -111,7 +112,7 @@ class Reading:
 
     def query(self, statements: Iterable[str]) -> DataFrame:
         """The rows of ``statements`` together, over at most ``parallelism`` connections."""
-        frames = [self._query(sql) for sql in statements]
+        frames = [frame for sql in statements for frame in self._answers(sql)]
         connections = self.settings.parallelism
         raw = reduce(DataFrame.unionAll, frames)
         if min(len(frames), self.session.sparkContext.defaultParallelism) > connections:
@@ -122,6 +123,8 @@ class Reading:
     def casts(self) -> tuple[Column, ...]:
         """Columns that arrive as text. The survey found the others to hold nothing that JDBC cannot
         carry."""
+        if isinstance(self.cut, LoneCut):
+            return self.schema.columns
         return tuple(
             column
             for column in self.schema.columns
@@ -142,6 +145,15 @@ class Reading:
         if isinstance(part, str):
             return f"({part}) AND NOT ({large})"
         return replace(part, predicate_sql=f"({part.predicate_sql}) AND NOT ({large})")
+
+    def _answers(self, sql: str) -> Iterator[DataFrame]:
+        if not isinstance(self.cut, LoneCut):
+            yield self._query(sql)
+            return
+        # Rows that came through the driver lie on the executors' disks, however many they are.
+        for part in self.cut.fetch(sql, self.settings.chunk_rows):
+            frame = self.session.createDataFrame(part)
+            yield frame.localCheckpoint(storageLevel=StorageLevel.DISK_ONLY)
 
     def _query(self, sql: str) -> DataFrame:
         jdbc = self.cut.jdbc

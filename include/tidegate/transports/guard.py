@@ -14,7 +14,7 @@ from typing import Final
 from tidegate.config.guard import GuardConfig
 from tidegate.observability.quantities import human_bytes, human_seconds
 
-CAPTURE: Final = "run `tidegate guard --act`, which captures now: every commit releases WAL"
+CAPTURE: Final = "run `tidegate guard --act`, which captures now"
 RECOVER: Final = "`tidegate recover --dry-run` says which tables must be swept, and why"
 UNRESERVED: Final = "unreserved"
 """The slot's WAL may go with the next checkpoint."""
@@ -44,6 +44,8 @@ class SourceFigures:
     xmin_age: int | None = None
     to_capture_bytes: int | None = None
     capture_seconds: float | None = None  # since the last capture
+    by_time: bool = False  # the source keeps its log for a time, read or not
+    expiry_seconds: float | None = None  # that time; None: for ever
     lost: str | None = None  # why the log has a hole, if it has
 
 
@@ -111,6 +113,8 @@ def judge_source(figures: SourceFigures, limits: GuardConfig) -> tuple[Finding, 
     """The part a capture can tell by itself."""
     if figures.lost is not None:
         return (Finding("slot", Verdict.ACT, figures.lost, RECOVER),)
+    if figures.by_time:
+        return (_expiry(figures, limits), _capture(figures, limits))
     return (
         _wal(figures, limits),
         _hours(figures, limits),
@@ -169,6 +173,20 @@ def _hours(figures: SourceFigures, limits: GuardConfig) -> Finding:
     return _releasable(check, verdict, says)
 
 
+def _expiry(figures: SourceFigures, limits: GuardConfig) -> Finding:
+    """The limits are shares of the time that the log is kept."""
+    check = "time left"
+    if figures.expiry_seconds is None:
+        return Finding(check, Verdict.OK, "the source does not drop its log by itself")
+    kept = f"the source drops its log after {human_seconds(figures.expiry_seconds)}, read or not"
+    if figures.capture_seconds is None or not figures.to_capture_bytes:
+        return Finding(check, Verdict.OK, f"{kept}; nothing waits to be captured")
+    left = max(0.0, figures.expiry_seconds - figures.capture_seconds)
+    share = figures.capture_seconds / figures.expiry_seconds
+    says = f"{kept}: {human_seconds(left)} are left for what is not captured"
+    return _releasable(check, _above(share, limits.wal_warn_share, limits.wal_act_share), says)
+
+
 def _xmin(figures: SourceFigures, limits: GuardConfig) -> Finding:
     age = figures.xmin_age or 0
     verdict = _above(age, limits.xmin_warn_age, limits.xmin_act_age)
@@ -186,7 +204,8 @@ def _capture(figures: SourceFigures, limits: GuardConfig) -> Finding:
     verdict = _above(
         figures.capture_seconds, limits.capture_warn_seconds, limits.capture_act_seconds
     )
-    says += f", {human_bytes(figures.to_capture_bytes)} of WAL since"
+    kind = "log" if figures.by_time else "WAL"
+    says += f", {human_bytes(figures.to_capture_bytes)} of {kind} since"
     return _releasable(check, verdict, says)
 
 

@@ -63,7 +63,7 @@ class EmbeddedSourceMonitor:
         return SourceFigures(
             slot=slot.name,
             slot_state=slot.invalid_reason or slot.wal_status or "unknown",
-            retained_bytes=slot.retained_bytes,
+            retained_bytes=None if status.by_time else slot.retained_bytes,
             keep_bytes=status.keep_bytes,
             left_bytes=left,
             limit=limit,
@@ -72,6 +72,8 @@ class EmbeddedSourceMonitor:
             xmin_age=slot.xmin_age,
             to_capture_bytes=to_capture,
             capture_seconds=None if since is None else max(0.0, (moment - since).total_seconds()),
+            by_time=status.by_time,
+            expiry_seconds=status.expiry_seconds,
             lost=lost,
         )
 

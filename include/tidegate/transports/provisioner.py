@@ -88,16 +88,18 @@ class EmbeddedProvisioner:
             ours = True
         made = self._source.provision(notes[DEPLOYMENT_PROPERTY], ours=ours, renew=self._new_epoch)
         self.objects = made.objects
-        ready = self._ensure_log(made.start) == made.start and made.actions
-        return (*made.actions, "change log ready") if ready else made.actions
+        begun = self._ensure_log(made.start)
+        return (*made.actions, "change log ready") if begun else made.actions
 
-    def _ensure_log(self, start: Position) -> Position:
-        """A log that exists keeps its epoch: the slot's confirmed point has moved on since then."""
+    def _ensure_log(self, start: Position) -> bool:
+        """Whether a log begins at ``start``. One that exists keeps its epoch: the slot's confirmed
+        point has moved on since then."""
         if not self._log.exists():
-            return self._log.create(start).captured_through
+            self._log.create(start)
+            return True
         if self._new_epoch:
-            return self._log.begin_epoch(start).captured_through
-        return self._log.head().captured_through
+            return self._log.begin_epoch(start).captured_through == start
+        return False
 
     def _noted(self) -> dict[str, str]:
         """The notes, with a deployment id among them."""

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from tests.support.mysql import MysqlDatabase
+from tests.support.mysql import MysqlDatabase, fresh_database
+from tidegate.config.platform import PlatformConfig
 from tidegate.connectors.changes import ChangeBatch
-from tidegate.connectors.mysql import capture
+from tidegate.connectors.mysql import alone, capture
+from tidegate.control.status import status
 from tidegate.envelope.position import Position
-from tidegate.errors import FatalError
+from tidegate.errors import FatalError, RetriableError
+from tidegate.jobs.deploy import deploy
 from tidegate.testing.mariadb_server import MariadbServer, running
+from tidegate.transports.embedded import SLOT_ACTIVE
 
 pytestmark = pytest.mark.mysql
 
@@ -154,6 +159,48 @@ def own_server() -> Iterator[MariadbServer]:
         yield server
 
 
+def test_one_stream_at_a_time(any_db: MysqlDatabase) -> None:
+    any_db.sql("CREATE TABLE t (id int PRIMARY KEY)")
+    settings = any_db.settings("t")
+    start = capture.new_epoch(settings)
+    any_db.sql("INSERT INTO t VALUES (1)")
+    other = settings.model_copy(
+        update={"slot": "another_pipeline", "server_id": settings.server_id + 1}
+    )
+    with capture.open_changes(settings, start, "now") as stream:
+        with (
+            pytest.raises(RetriableError) as busy,
+            capture.open_changes(settings, start, "now"),
+        ):
+            pass
+        assert busy.value.code == SLOT_ACTIVE
+        ((number,),) = any_db.rows(
+            "SELECT id FROM information_schema.processlist WHERE command = 'Sleep'"
+            f" AND db = '{any_db.name}'"
+        )
+        assert f"connection {number}" in busy.value.message
+        with capture.open_changes(other, start, "now"):
+            pass
+        assert sum(batch.rows.num_rows for batch in stream) == 1
+    with capture.open_changes(settings, start, "now") as again:
+        assert sum(batch.rows.num_rows for batch in again) == 1
+
+
+def test_a_quiet_stream_stays_the_only_one(
+    mysql_db: MysqlDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(alone, "SILENCE_SECONDS", 2)
+    monkeypatch.setattr(alone, "RENEW_SECONDS", 0.5)
+    mysql_db.sql("CREATE TABLE t (id int PRIMARY KEY)")
+    settings = mysql_db.settings("t")
+    start = capture.new_epoch(settings)
+    with capture.open_changes(settings, start, None) as stream:
+        quiet = itertools.islice(stream, 5)  # each wakes after a second
+        assert not any(batch.rows.num_rows for batch in quiet)
+        with pytest.raises(RetriableError), capture.open_changes(settings, start, "now"):
+            pass
+
+
 def test_a_purged_a_reset_and_another_log_are_told_apart(own_server: MariadbServer) -> None:
     own_server.execute("CREATE DATABASE shop")
     db = MysqlDatabase(own_server, "shop")
@@ -200,3 +247,41 @@ def test_a_server_that_restarts_breaks_the_stream_retriably(own_server: MariadbS
         own_server.restart()
         with pytest.raises(RetriableError):
             list(itertools.islice(batches, 5))
+
+
+def test_a_first_deploy_begins_the_log_whose_expiry_is_watched(
+    own_server: MariadbServer, tmp_path: Path
+) -> None:
+    own_server.execute("SET GLOBAL binlog_expire_logs_seconds = 7200")
+    platform = PlatformConfig.model_validate({"lake": {"home": str(tmp_path)}})
+    with fresh_database(own_server) as db:
+        db.sql("CREATE TABLE t (id int PRIMARY KEY)")
+        first, second = (deploy(db.pipeline("t"), platform) for _ in range(2))
+        seen = status(db.pipeline("t"), platform)
+    assert (first.status, first.actions) == ("deployed", ("change log ready",))
+    assert (second.status, second.start) == ("unchanged", first.start)
+    assert seen.source is not None
+    assert (seen.source.by_time, seen.source.expiry_seconds) == (True, 7200.0)
+    assert seen.source.retained_bytes is None
+    assert seen.guard is not None
+    assert {f.check for f in seen.guard.findings} >= {"time left", "capture"}
+    assert "slot" not in " ".join(f.says for f in seen.guard.findings)
+
+
+def test_labels_are_those_a_row_was_written_under(any_db: MysqlDatabase) -> None:
+    any_db.sql("CREATE TABLE t (id int PRIMARY KEY, e enum('a','b'), s set('x','y'))")
+    start = capture.new_epoch(any_db.settings("t"))
+    any_db.sql(
+        "INSERT INTO t VALUES (1, 'b', 'x,y')",
+        "ALTER TABLE t MODIFY e enum('c','b','a'), MODIFY s set('z','y','x')",
+        "INSERT INTO t VALUES (2, 'b', 'x,y')",
+        "UPDATE t SET e = 'a', s = 'z' WHERE id = 1",
+    )
+    batches = any_db.changes(start, "t")
+    assert [row["after"] for row in told(batches)] == [
+        ["1", "b", "x,y"],
+        ["2", "b", "y,x"],
+        ["1", "a", "z"],
+    ]
+    # Taking a label away would change rows without a word: the table is swept to be sure.
+    assert [hold.table for batch in batches for hold in batch.holds] == [f"{any_db.name}.t"]

@@ -130,6 +130,7 @@ def test_registry_names_what_there_is() -> None:
         pipeline = PipelineConfig.model_validate({"pipeline_id": "shop", "source": source})
         can = registry.open_source(pipeline, PlatformConfig()).capabilities
         assert (Capability.CUT_SHARE in can) is (name == "postgres")
+        assert Capability.CUT_HOLD in can
         assert pipeline.source.port == {"mysql": 3306, "postgres": 5432}[name]
     with pytest.raises(ConfigError, match="oracle") as caught:
         registry._load("oracle")

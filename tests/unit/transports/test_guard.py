@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
@@ -171,3 +172,34 @@ def test_the_limit_that_comes_first_counts() -> None:
     seen = monitor.figures(status, disk, now=NOW)
     assert (seen.limit, seen.hours_left) == ("guard.wal_disk_bytes", 1.0)
     assert monitor.figures(replace(status, slot=None), LIMITS).lost is not None
+
+
+BY_TIME = SourceFigures(
+    slot="tidegate_shop",
+    slot_state="reserved",
+    to_capture_bytes=5000,
+    capture_seconds=600.0,
+    by_time=True,
+    expiry_seconds=86_400.0,
+)
+
+
+@pytest.mark.parametrize(
+    ("changed", "verdict", "words"),
+    [
+        ({}, "ok", "read or not"),
+        ({"capture_seconds": 50_000.0, "to_capture_bytes": 0}, "ok", "nothing waits"),
+        ({"capture_seconds": 50_000.0}, "warn", "left for what is not captured"),
+        ({"capture_seconds": 80_000.0}, "act", "left for what is not captured"),
+        ({"capture_seconds": 90_000.0}, "act", "left for what is not captured"),
+        ({"expiry_seconds": None, "capture_seconds": 90_000.0}, "ok", "does not drop"),
+    ],
+)
+def test_a_log_that_expires_must_be_captured_in_time(
+    changed: dict[str, Any], verdict: str, words: str
+) -> None:
+    found = finding("time left", replace(BY_TIME, **changed))
+    assert found.verdict == verdict
+    assert words in found.says
+    assert found.releases is (verdict != "ok")
+    assert {f.check for f in judge_source(BY_TIME, LIMITS)} == {"time left", "capture"}

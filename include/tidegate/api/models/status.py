@@ -78,6 +78,8 @@ class Source(View):
     slot_state: str | None = None
     retained_bytes: int | None = None
     problem: str | None = None
+    by_time: bool = Field(False, description="Its log is kept for a time, read or not.")
+    expiry_seconds: float | None = Field(None, description="That time; null: for ever.")
 
 
 class GuardFinding(View):
@@ -103,6 +105,8 @@ class SourceFigures(View):
     xmin_age: int | None = None
     to_capture_bytes: int | None = None
     capture_seconds: float | None = None
+    by_time: bool = False
+    expiry_seconds: float | None = None
     lost: str | None = None
 
 

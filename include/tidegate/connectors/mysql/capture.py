@@ -13,6 +13,7 @@ from typing import Final, Literal
 
 from tidegate.connectors.changes import ChangeBatch
 from tidegate.connectors.mysql import history
+from tidegate.connectors.mysql.alone import Alone
 from tidegate.connectors.mysql.anchor import Anchor
 from tidegate.connectors.mysql.charsets import Charsets
 from tidegate.connectors.mysql.connection import Connection, connect, session, variable
@@ -45,8 +46,11 @@ WAKE_SECONDS: Final = 1.0
 class MysqlStream:
     """Implements ``ChangeStream``; made by :func:`open_changes`."""
 
-    def __init__(self, wire: Wire, decoder: Decoder, target: int | None, parcel_bytes: int) -> None:
+    def __init__(
+        self, wire: Wire, alone: Alone, decoder: Decoder, target: int | None, parcel_bytes: int
+    ) -> None:
         self._wire = wire
+        self._alone = alone
         self._decoder = decoder
         self._target = target
         self._parcel_bytes = parcel_bytes
@@ -55,6 +59,7 @@ class MysqlStream:
         through: Position | None = self._decoder.through
         heard = time.monotonic()
         while not self._is_last(through):
+            self._alone.renew()
             parcel = self._wire.read(self._parcel_bytes, WAKE_SECONDS)
             if parcel.events:
                 heard = time.monotonic()
@@ -81,6 +86,7 @@ class MysqlStream:
 
     def keep_alive(self) -> None:
         """The server waits for as long as ``connection.IDLE_SECONDS``."""
+        self._alone.renew()
 
     def _is_last(self, through: Position | None) -> bool:
         return self._target is not None and through is not None and through.lsn >= self._target
@@ -94,6 +100,7 @@ def open_changes(
     sql = connect(settings)
     try:
         with translated(settings, "checking the binary log"):
+            alone = Alone(sql, settings)
             joint = history.find(settings, sql, after)
             target = _target(sql, until, joint.term)
             charsets = Charsets.read(sql)
@@ -113,7 +120,7 @@ def open_changes(
             with translated(settings, "reading changes"):
                 wire.start(joint.name, max(joint.place.offset, FIRST_OFFSET), settings.server_id)
                 size = max(1, settings.batch_bytes // PARCEL_SHARE)
-                yield MysqlStream(wire, decoder, target, size)
+                yield MysqlStream(wire, alone, decoder, target, size)
         finally:
             wire.close()
     finally:

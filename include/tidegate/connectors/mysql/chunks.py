@@ -17,7 +17,7 @@ from tidegate.names import TableId, quote_sql
 from tidegate.schema.table import Column, TableSchema
 from tidegate.schema.types import Kind
 
-_WHOLE: Final = "1 = 1"
+WHOLE: Final = "1 = 1"
 _NUMBERS: Final = frozenset({Kind.INT, Kind.LONG, Kind.DECIMAL})
 
 Key = tuple[str, ...]
@@ -44,7 +44,7 @@ def _step(
 ) -> Key | None:
     texts = ", ".join(_text(key) for key in keys)
     order = ", ".join(quote_sql(key.name) for key in keys)
-    where = at_least(keys, low) if low else _WHOLE
+    where = at_least(keys, low) if low else WHOLE
     found = query(
         connection,
         f"SELECT {texts} FROM {table.sql} WHERE {where} ORDER BY {order} LIMIT 1 OFFSET {rows}",
@@ -59,7 +59,7 @@ def _range(keys: tuple[Column, ...], low: Key | None, high: Key | None, rows: in
         # An index is found by a plain comparison only.
         conditions.append(f"{quote_sql(keys[0].name)} <= {_literal(keys[0], high[0])}")
     digest = hashlib.sha256(repr((low, high)).encode()).hexdigest()[:12]
-    return Chunk(f"key-{digest}", " AND ".join(conditions) or _WHOLE, low, high, rows)
+    return Chunk(f"key-{digest}", " AND ".join(conditions) or WHOLE, low, high, rows)
 
 
 def at_least(keys: tuple[Column, ...], low: Key) -> str:

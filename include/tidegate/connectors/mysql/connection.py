@@ -84,6 +84,15 @@ def variable(connection: Connection, name: str) -> str | None:
     return str(rows[0][1]) if rows else None
 
 
+def expiry_seconds(connection: Connection) -> float | None:
+    """After how long the server drops its log, read or not; None: it does not by itself."""
+    if (variable(connection, "binlog_expire_logs_auto_purge") or "ON").upper() == "OFF":
+        return None
+    seconds = float(variable(connection, "binlog_expire_logs_seconds") or 0)
+    seconds = seconds or 86_400 * float(variable(connection, "expire_logs_days") or 0)
+    return seconds or None
+
+
 def is_mariadb(connection: Connection) -> bool:
     return "mariadb" in server_version(connection).lower()
 

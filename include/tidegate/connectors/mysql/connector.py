@@ -6,9 +6,16 @@ from contextlib import AbstractContextManager
 from typing import Final, Literal
 
 from tidegate.connectors.changes import ChangeStream
-from tidegate.connectors.cut import Cut
-from tidegate.connectors.mysql import capture, discover, history, position, sweep, validate
-from tidegate.connectors.mysql.connection import Connection, is_mariadb, query, session, variable
+from tidegate.connectors.cut import Cut, ExactCut
+from tidegate.connectors.mysql import capture, discover, held, history, position, sweep, validate
+from tidegate.connectors.mysql.connection import (
+    Connection,
+    expiry_seconds,
+    is_mariadb,
+    query,
+    session,
+    variable,
+)
 from tidegate.connectors.mysql.settings import MysqlSettings
 from tidegate.connectors.protocol import Capability, Provisioned, ValidationReport
 from tidegate.connectors.source import SourceConnector
@@ -29,7 +36,12 @@ class MysqlConnector(SourceConnector[MysqlSettings]):
 
     connector_id = "mysql"
     capabilities = frozenset(
-        {Capability.SCHEMA_DISCOVER, Capability.CHANGES_READ, Capability.CUT_READ}
+        {
+            Capability.SCHEMA_DISCOVER,
+            Capability.CHANGES_READ,
+            Capability.CUT_READ,
+            Capability.CUT_HOLD,
+        }
     )
     settings_type = MysqlSettings
 
@@ -70,6 +82,11 @@ class MysqlConnector(SourceConnector[MysqlSettings]):
     def cut(self, tables: tuple[TableId, ...], *, head: Position) -> AbstractContextManager[Cut]:
         return sweep.open_cut(self.settings, tables, head)
 
+    def hold(
+        self, tables: tuple[TableId, ...], *, head: Position
+    ) -> AbstractContextManager[ExactCut]:
+        return held.open_held(self.settings, tables, head)
+
     def check_history(self, after: Position) -> None:
         with session(self.settings, "checking the binary log") as connection:
             history.find(self.settings, connection, after)
@@ -80,6 +97,7 @@ class MysqlConnector(SourceConnector[MysqlSettings]):
             name, offset = position.current(connection)
             present = position.files(connection)
             keep = variable(connection, "max_binlog_total_size")
+            expiry = expiry_seconds(connection)
             term = 0 if head is None else self._term(connection, head)
         size = sum(file.size for file in present)
         epoch = head.epoch if head else f"{BINLOG}unknown_0_0"
@@ -94,6 +112,8 @@ class MysqlConnector(SourceConnector[MysqlSettings]):
             ),
             keep_bytes=int(keep) if keep and int(keep) else None,
             log_bytes=size,
+            by_time=True,
+            expiry_seconds=expiry,
         )
 
     def _term(self, connection: Connection, head: Position) -> int:

@@ -9,9 +9,11 @@ write them have ended; the wait is bounded (I11). No global lock is ever taken.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
+from tidegate.connectors.mysql import discover, history
 from tidegate.connectors.mysql.connection import Connection, connect, is_mariadb, query
+from tidegate.connectors.mysql.failures import translated
 from tidegate.connectors.mysql.position import current, position
 from tidegate.connectors.mysql.settings import MysqlSettings
 from tidegate.envelope.position import Position
@@ -33,7 +35,25 @@ def exact_snapshot(
     try:
         yield position(epoch, term, *place)
     finally:
-        query(holder, "ROLLBACK")
+        if holder.open:  # a lost one has its own error already
+            query(holder, "ROLLBACK")
+
+
+@contextmanager
+def joined(
+    settings: MysqlSettings, tables: tuple[TableId, ...], head: Position
+) -> Iterator[tuple[Connection, AbstractContextManager[Position]]]:
+    """A connection, and the snapshot of ``tables`` that it can take at a position that continues
+    ``head``."""
+    connection = connect(settings)
+    try:
+        with translated(settings, "making the cut"):
+            for table in tables:
+                discover.discover(connection, table)
+            term = history.term(settings, connection, head)
+        yield connection, exact_snapshot(settings, connection, tables, head.epoch, term)
+    finally:
+        connection.close()
 
 
 def _mariadb(holder: Connection) -> tuple[str, int]:

@@ -14,12 +14,12 @@ from typing import Final
 
 from tidegate.connectors.cut import Chunk, JdbcRead, KeyFacts, Settled, Survey, lost_flag
 from tidegate.connectors.mysql import chunks as chunking
-from tidegate.connectors.mysql import discover, history, types
-from tidegate.connectors.mysql.connection import Connection, connect, jdbc, query
+from tidegate.connectors.mysql import discover, types
+from tidegate.connectors.mysql.connection import Connection, jdbc, query
 from tidegate.connectors.mysql.failures import translated
 from tidegate.connectors.mysql.position import Place
 from tidegate.connectors.mysql.settings import MysqlSettings
-from tidegate.connectors.mysql.snapshot import exact_snapshot
+from tidegate.connectors.mysql.snapshot import exact_snapshot, joined
 from tidegate.envelope.position import Position
 from tidegate.errors import ConfigError, DataError
 from tidegate.names import TableId, quote_sql
@@ -188,14 +188,7 @@ def open_cut(
     settings: MysqlSettings, tables: tuple[TableId, ...], head: Position
 ) -> Iterator[MysqlCut]:
     """The position from which the log completes whatever is read afterwards."""
-    connection = connect(settings)
-    try:
-        with translated(settings, "making the cut"):
-            for table in tables:
-                discover.discover(connection, table)
-            term = history.term(settings, connection, head)
-            with exact_snapshot(settings, connection, tables, head.epoch, term) as position:
-                pass
+    with joined(settings, tables, head) as (connection, snapshot):
+        with translated(settings, "making the cut"), snapshot as position:
+            pass
         yield MysqlCut(settings, connection, position)
-    finally:
-        connection.close()

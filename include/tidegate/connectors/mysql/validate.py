@@ -9,6 +9,7 @@ from typing import Final
 from tidegate.connectors.mysql.charsets import Charsets
 from tidegate.connectors.mysql.connection import (
     Connection,
+    expiry_seconds,
     is_mariadb,
     query,
     session,
@@ -93,9 +94,8 @@ def _log_form(connection: Connection) -> Iterator[Problem]:
 
 
 def _expiry(connection: Connection) -> Iterator[Problem]:
-    seconds = float(variable(connection, "binlog_expire_logs_seconds") or 0)
-    seconds = seconds or 86_400 * float(variable(connection, "expire_logs_days") or 0)
-    if 0 < seconds < SHORTEST_KEEP_SECONDS:
+    seconds = expiry_seconds(connection)
+    if seconds is not None and seconds < SHORTEST_KEEP_SECONDS:
         yield _warning(
             "expiry",
             f"the server drops its log after {seconds:.0f} s: a capture that is later than that"

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from typing import Literal
 
 from tidegate.connectors.changes import ChangeStream
-from tidegate.connectors.cut import Cut
+from tidegate.connectors.cut import ExactCut
 from tidegate.connectors.postgres import (
     capture,
     discover,
@@ -74,8 +74,12 @@ class PostgresConnector(SourceConnector[PostgresSettings]):
     ) -> AbstractContextManager[ChangeStream]:
         return capture.open_changes(self.settings, after, until)
 
-    def cut(self, tables: tuple[TableId, ...], *, head: Position) -> AbstractContextManager[Cut]:
+    def cut(
+        self, tables: tuple[TableId, ...], *, head: Position
+    ) -> AbstractContextManager[ExactCut]:
         return sweep.open_cut(self.settings, tables, head.epoch)
+
+    hold = cut  # every cut is exact
 
     def check_history(self, after: Position) -> None:
         with session(self.settings, "checking the slot") as connection:

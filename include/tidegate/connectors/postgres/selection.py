@@ -3,36 +3,24 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Final
 
+from tidegate.connectors.selecting import arc_edges, placed_alike
 from tidegate.names import quote_sql
-from tidegate.schema.keyspace import PLACES, SEPARATOR, Arcs, Ranges
+from tidegate.schema.keyspace import SEPARATOR, Arcs
 from tidegate.schema.table import Column, TableSchema
 from tidegate.schema.types import Kind
-
-_SAME_TEXT: Final = frozenset({Kind.INT, Kind.LONG, Kind.STRING})
-"""Kinds whose text here is, to the byte, the text of the lake's value."""
 
 
 def keys_sql(schema: TableSchema, arcs: Arcs) -> str | None:
     """Keys whose place lies in ``arcs``; None for keys whose text the lake prints otherwise."""
-    keys = schema.key_columns
-    if not keys or any(key.recast or key.type.kind not in _SAME_TEXT for key in keys):
+    if not placed_alike(schema):
         return None
     # concat_ws() prints by output functions, as the log does. The lake hashes UTF-8.
-    names = ", ".join(quote_sql(key.name) for key in keys)
+    names = ", ".join(quote_sql(key.name) for key in schema.key_columns)
     place = f"sha256(convert_to(concat_ws(chr({SEPARATOR}), {names}), 'UTF8'))"
     # Inside an arc after an odd number of its edges: one hash and one binary search per row.
-    edges = [edge for arc in arcs for edge in arc if edge < PLACES]
-    listed = ", ".join(f"decode('{edge:04x}', 'hex')" for edge in edges)
+    listed = ", ".join(f"decode('{edge:04x}', 'hex')" for edge in arc_edges(arcs))
     return f"width_bucket({place}, ARRAY[{listed}]::bytea[]) % 2 = 1"
-
-
-def ranges_sql(column: Column, ranges: Ranges) -> str:
-    """Numbers in ``ranges``."""
-    name = quote_sql(column.name)
-    terms = [f"{name} BETWEEN {low} AND {high}" for low, high in ranges]
-    return f"({' OR '.join(terms)})" if terms else "false"
 
 
 def ordered_sql(column: Column) -> str:

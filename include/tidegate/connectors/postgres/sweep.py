@@ -35,7 +35,7 @@ from tidegate.connectors.postgres.replication import (
 )
 from tidegate.connectors.postgres.settings import PostgresSettings
 from tidegate.connectors.postgres.table_facts import look
-from tidegate.connectors.selecting import Checksum
+from tidegate.connectors.selecting import Checksum, ranges_sql
 from tidegate.envelope.position import Position, boundary
 from tidegate.errors import ConfigError, HeldError, RetriableError
 from tidegate.names import TableId, quote_sql
@@ -208,7 +208,7 @@ class PostgresCut:
         return None if low is None or high is None else (int(low), int(high))
 
     def ranges_sql(self, column: Column, ranges: Ranges) -> str:
-        return selection.ranges_sql(column, ranges)
+        return ranges_sql(column, ranges)
 
     def ordered_sql(self, column: Column) -> str:
         return selection.ordered_sql(column)

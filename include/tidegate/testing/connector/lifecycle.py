@@ -93,6 +93,10 @@ class LifecycleChecks:
             assert bool(made.actions) is makes
             with connector.cut((subject.table(ITEMS),), head=made.start) as cut:
                 assert isinstance(cut, SharedCut) is (Capability.CUT_SHARE in can)
+            if Capability.CUT_HOLD not in can:
+                with pytest.raises(ConfigError) as refused:
+                    connector.hold((subject.table(ITEMS),), head=made.start)
+                assert has_code_and_hint(refused.value)
 
 
 class ValidationChecks:

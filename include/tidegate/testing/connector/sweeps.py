@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tidegate.connectors.cut import Cut, SharedCut
-from tidegate.connectors.protocol import Source
+from tidegate.connectors.cut import Cut, ExactCut, LoneCut, SharedCut
+from tidegate.connectors.protocol import Capability, Source
 from tidegate.errors import RetriableError
 from tidegate.schema.table import Column, TableSchema
 from tidegate.schema.types import Kind
@@ -83,6 +83,35 @@ class SweepChecks:
                     writer.wait_for(writer.written + 5)
             finally:
                 writer.stop()
+            for row in in_order(drained(connector, exact)):
+                _apply_strictly(rows, row)
+        assert writer.failure is None
+        assert rows == _now(subject)
+
+    def test_a_held_cut_stays_at_its_position(self, subject: Subject) -> None:
+        make_tables(subject, ITEMS)
+        _fill(subject, 300)
+        table = subject.table(ITEMS)
+        with deployed(subject, ITEMS) as (connector, made):
+            if Capability.CUT_HOLD not in connector.capabilities:
+                return
+            writer = Writer(subject, 300)
+            writer.start()
+            try:
+                writer.wait_for(5)
+                with connector.hold((table,), head=made.start) as cut:
+                    schema = cut.schema(table)
+                    sums = cut.checksum(table, schema, frozenset(), "true")
+                    rows = _held(subject, cut, schema)
+                    writer.wait_for(writer.written + 5)
+                    assert _held(subject, cut, schema) == rows
+                    assert cut.checksum(table, schema, frozenset(), "true") == sums
+                    assert cut.count(table) == len(rows)
+                    exact = cut.position
+            finally:
+                writer.stop()
+            assert sums is not None
+            assert sums.rows == len(rows)
             for row in in_order(drained(connector, exact)):
                 _apply_strictly(rows, row)
         assert writer.failure is None
@@ -219,6 +248,17 @@ def _read(subject: Subject, cut: Cut, schema: TableSchema) -> Rows:
             assert str(row[key]) not in rows
             rows[str(row[key])] = list(row)
     return rows
+
+
+def _held(subject: Subject, cut: ExactCut, schema: TableSchema) -> Rows:
+    if not isinstance(cut, LoneCut):
+        return _read(subject, cut, schema)
+    names = [column.name for column in schema.columns]
+    key = names.index(schema.key_columns[0].name)
+    sql = cut.select_sql(schema.table, schema)
+    parts = [part.to_pydict() for part in cut.fetch(sql, CHUNK_ROWS)]
+    rows = [list(row) for part in parts for row in zip(*(part[n] for n in names), strict=True)]
+    return {row[key]: row for row in rows}
 
 
 def _keys(subject: Subject, cut: Cut, schema: TableSchema, chunks: Iterable[Any]) -> list[int]:

@@ -12,7 +12,7 @@ export function Flow({ status, tables, link }) {
     <div class="flow-box">
       <span class="flow-kind">source</span>
       <strong>${sourceWord(status)}</strong>
-      <span class="muted">${status.source?.retained_bytes == null ? "not asked" : `${bytes(status.source.retained_bytes)} held`}</span>
+      <span class="muted">${heldWord(status.source)}</span>
     </div>
     <div class="flow-line" aria-hidden="true"></div>
     <div class="flow-box">
@@ -25,6 +25,11 @@ export function Flow({ status, tables, link }) {
       ${lanes.map((lane) => html`<${Lane} key=${lane.name} lane=${lane} link=${link} sinks=${status.sinks} />`)}
     </ul>
   </figure>`;
+}
+
+function heldWord(source) {
+  if (source?.by_time) return source.expiry_seconds == null ? "keeps its log" : `keeps its log ${seconds(source.expiry_seconds)}`;
+  return source?.retained_bytes == null ? "not asked" : `${bytes(source.retained_bytes)} held`;
 }
 
 function Lane({ lane, link, sinks }) {
