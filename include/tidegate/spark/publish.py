@@ -25,6 +25,10 @@ MAIN: Final = "main"
 
 Identifier = tuple[str, str] | LakeTarget
 """An Iceberg table: a lake target, or namespace and name as PyIceberg takes them."""
+_SPARK_SESSION: Final = "org.apache.spark.sql.classic.SparkSession"
+_SPARK_UTIL: Final = "org.apache.iceberg.spark.Spark3Util"
+"""Asked for by their whole names: name by name, each package would be looked for as a class, in
+every jar there is."""
 _SNAPSHOT_PROPERTY: Final = "snapshot-property."
 
 
@@ -114,10 +118,8 @@ def _loaded(session: SparkSession, table: Identifier) -> Any:
     look at its metadata tables starts a Spark job, for a few names."""
     jvm: Any = session._jvm  # there is no public way to it
     # Iceberg asks the thread's active session for the catalog, whichever session it is given.
-    jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(session._jsparkSession)
-    loaded = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(
-        session._jsparkSession, spark_name(table)
-    )
+    getattr(jvm, _SPARK_SESSION).setActiveSession(session._jsparkSession)
+    loaded = getattr(jvm, _SPARK_UTIL).loadIcebergTable(session._jsparkSession, spark_name(table))
     loaded.refresh()
     return loaded
 
