@@ -16,6 +16,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +37,8 @@ SUITES: dict[str, tuple[str, ...]] = {
 }
 
 LANES = 2
+WHY = 300
+"""Characters of a failure's message that the report repeats."""
 LONGEST_FIRST = ("integration", "conformance", "spark", "unit", "dags", "faults", "page", "system")
 """A lane that is free takes the next: the short ones at the end even the lanes out."""
 
@@ -98,9 +101,23 @@ def report(outcomes: list[Outcome], seconds: float) -> None:
         result = "passed" if outcome.code == 0 else f"FAILED ({outcome.code})"
         print(f"{outcome.suite:<12}  {result:<10} {outcome.seconds:5.0f} s  {outcome.summary}")
     print(f"{'all':<12}  {'':<10} {seconds:5.0f} s\n")
+    for outcome in outcomes:
+        for line in failures(RESULTS / f"{outcome.suite}.xml"):
+            print(line)
     counts = [counted(RESULTS / f"{outcome.suite}.xml") for outcome in outcomes]
     passed, failed, skipped = (sum(numbers) for numbers in zip(*counts, strict=True))
     print(f"{passed} passed, {failed} failed, {skipped} skipped", flush=True)
+
+
+def failures(results: Path) -> Iterator[str]:
+    """What failed, and why in a line: the end of the output is what people look at first."""
+    if not results.exists():
+        return
+    for case in ElementTree.parse(results).iter("testcase"):
+        for kind in ("failure", "error"):
+            for found in case.iter(kind):
+                why = " ".join((found.get("message") or "").split())
+                yield f"{kind}: {case.get('classname')}::{case.get('name')}: {why[:WHY]}"
 
 
 def counted(results: Path) -> tuple[int, int, int]:
