@@ -10,6 +10,7 @@ from typing import Literal
 from tidegate.connectors.changes import ChangeStream
 from tidegate.connectors.cut import Cut
 from tidegate.connectors.protocol import (
+    SOURCE_CAPABILITIES,
     AvailableTable,
     Capability,
     Problem,
@@ -41,7 +42,7 @@ class SqliteConnector(SourceConnector[SqliteSettings]):
     """Implements ``Source`` and ``ListsTables``."""
 
     connector_id = "sqlite"
-    capabilities = frozenset(Capability) - {Capability.CUT_HOLD, Capability.CUT_SHARE}
+    capabilities = SOURCE_CAPABILITIES - {Capability.CUT_HOLD, Capability.CUT_SHARE}
     settings_type = SqliteSettings
 
     def system(self) -> str:

@@ -1,10 +1,11 @@
 """Connector protocol v4: one lifecycle for sources, destinations and transforms.
 
-``open → OpenInfo``, ``validate → ValidationReport``, ``run(RunRequest) → RunSummary``, ``close``.
-Records are frozen; each connector has its own strict settings model. What one can do beyond the
-lifecycle it says as data (:class:`Capability`): callers ask for that, never for a connector's kind.
-A change source adds ``provision``, ``changes`` and ``cut``; what it promises about them is said at
-:class:`Source`. ``tidegate.testing.connector`` holds every connector to it.
+``open → OpenInfo``, ``validate → ValidationReport``, ``run(RunRequest) → RunSummary`` (its records:
+:mod:`tidegate.connectors.running`), ``close``. Records are frozen; each connector has its own
+strict settings model. What one can do beyond the lifecycle it says as data (:class:`Capability`):
+callers ask for that, never for a connector's kind. A change source adds ``provision``, ``changes``
+and ``cut``; what it promises about them is said at :class:`Source`.
+``tidegate.testing.connector`` holds every source to it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any, Final, Literal, Protocol, runtime_checkable
 
 from tidegate.connectors.changes import ChangeStream
 from tidegate.connectors.cut import Cut, ExactCut
+from tidegate.connectors.running import ConnectorRole, Host, RunRequest, RunSummary
 from tidegate.connectors.source_status import SourceStatus
 from tidegate.envelope.position import Position
 from tidegate.names import TableId
@@ -26,29 +28,25 @@ from tidegate.schema.table_facts import TableFacts
 PROTOCOL_VERSION: Final = "4.0"
 
 
-class ConnectorRole(StrEnum):
-    SOURCE = "source"
-    DESTINATION = "destination"
-    TRANSFORM = "transform"
-
-
-class RunPhase(StrEnum):
-    DISCOVER = "discover"
-    READ = "read"
-    WRITE = "write"
-    TRANSFORM = "transform"
-
-
 class Capability(StrEnum):
     """What a connector can do: a noun and an action, as the specification names things."""
 
-    SCHEMA_DISCOVER = "schema-discover"  # the phase ``discover`` of :meth:`Connector.run`
+    SCHEMA_DISCOVER = "schema-discover"  # runs the phase ``discover``
+    BATCH_WRITE = "batch-write"  # runs the phase ``write``
+    BATCH_TRANSFORM = "batch-transform"  # runs the phase ``transform``
     TABLES_LIST = "tables-list"  # it is a :class:`ListsTables`
     SOURCE_PROVISION = "source-provision"  # something is made at the source, and taken away again
-    CHANGES_READ = "changes-read"  # its log can be followed
+    CHANGES_READ = "changes-read"  # its log can be followed; runs the phase ``read``
     CUT_READ = "cut-read"  # its tables can be read at a cut
     CUT_HOLD = "cut-hold"  # :meth:`Source.hold`
     CUT_SHARE = "cut-share"  # its cuts are :class:`~tidegate.connectors.cut.SharedCut`
+
+
+SOURCE_CAPABILITIES: Final = frozenset(Capability) - {
+    Capability.BATCH_WRITE,
+    Capability.BATCH_TRANSFORM,
+}
+"""All that a source can do."""
 
 
 class Severity(StrEnum):
@@ -117,24 +115,6 @@ class ValidationReport:
 
 
 @dataclass(frozen=True, slots=True)
-class RunRequest:
-    """One bounded piece of work through the uniform door."""
-
-    phase: RunPhase
-    streams: tuple[str, ...] = ()  # table names; empty = all of the pipeline
-    dry_run: bool = False
-    max_records: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RunSummary:
-    role: ConnectorRole
-    phase: RunPhase
-    records: int = 0
-    schemas: tuple[TableSchema, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class AvailableTable:
     """A table that a pipeline could take."""
 
@@ -170,8 +150,9 @@ class Connector(Protocol):
         there is nothing to report: it raises what :meth:`open` does."""
         ...
 
-    def run(self, request: RunRequest) -> RunSummary:
-        """One phase, bounded by the request; ConfigError for a phase that it does not run."""
+    def run(self, request: RunRequest, host: Host | None = None) -> RunSummary:
+        """One phase, bounded by the request; ConfigError for a phase that it does not run. Phases
+        that move batches need a ``host``."""
         ...
 
     def close(self) -> None:
@@ -187,6 +168,23 @@ class Provisioned:
     objects: Mapping[str, str] = field(default_factory=dict)
     """What capture uses at the source, names by kind: a slot, a publication, a table."""
     actions: tuple[str, ...] = ()  # what was done, in words; empty on a second run
+
+
+class Destination(Connector, Protocol):
+    """Takes batches with the phase ``write`` until the host has no more.
+
+    Order: as the host hands them out. Duplicates: a batch may come again after a crash, and must
+    leave the same rows. Durability: a checkpoint is told once everything before it is durable,
+    its cursor beside the rows (I1). A record that cannot be taken is told as a dead letter (I7).
+    """
+
+
+class Transform(Connector, Protocol):
+    """Makes batches of batches with the phase ``transform``; keeps nothing between runs.
+
+    Order: rows of one key stay in order. Duplicates: the same batch gives the same rows, event ids
+    included. What it cannot transform is told as a dead letter (I7), what it leaves out is counted.
+    """
 
 
 class Source(Connector, Protocol):

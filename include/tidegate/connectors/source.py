@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
+from tidegate.connectors.changes import ChangeStream
 from tidegate.connectors.cut import ExactCut
-from tidegate.connectors.protocol import (
-    Capability,
+from tidegate.connectors.protocol import Capability, OpenInfo
+from tidegate.connectors.reading import read
+from tidegate.connectors.running import (
     ConnectorRole,
-    OpenInfo,
+    Host,
     RunPhase,
     RunRequest,
     RunSummary,
+    refused_phase,
 )
 from tidegate.connectors.settings import SourceSettings
 from tidegate.envelope.position import Position
@@ -62,17 +65,23 @@ class SourceConnector(ABC, Generic[S]):
             default_limits={"batch_bytes": self.settings.batch_bytes},
         )
 
-    def run(self, request: RunRequest) -> RunSummary:
-        """``discover``: the schemas of the tables. Reading is ``changes`` and ``cut``."""
+    @abstractmethod
+    def changes(
+        self, after: Position, *, until: Position | Literal["now"] | None = None
+    ) -> AbstractContextManager[ChangeStream]: ...
+
+    def run(self, request: RunRequest, host: Host | None = None) -> RunSummary:
+        """``discover``: the schemas of the tables. ``read``: the log, from the request's cursor to
+        where it stands now. Tables are read by ``cut``."""
+        if request.phase is RunPhase.READ:
+            return read(self, request, host)
         if request.phase is not RunPhase.DISCOVER:
-            raise ConfigError(
-                "connector.phase",
-                f"the {self.connector_id} source does not run the phase {request.phase}",
-                hint="use discover; reading goes through capture and sweep",
+            raise refused_phase(
+                self.connector_id, ConnectorRole.SOURCE, request.phase, "discover and read"
             )
         names = (request.streams or self.settings.tables)[: request.max_records]
         schemas = tuple(self.discover(TableId.parse(name)) for name in names)
-        return RunSummary(ConnectorRole.SOURCE, request.phase, len(schemas), schemas)
+        return RunSummary(ConnectorRole.SOURCE, request.phase, schemas)
 
     def hold(
         self, tables: tuple[TableId, ...], *, head: Position

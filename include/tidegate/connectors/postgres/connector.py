@@ -21,8 +21,8 @@ from tidegate.connectors.postgres.connection import session
 from tidegate.connectors.postgres.settings import PostgresSettings
 from tidegate.connectors.postgres.table_facts import table_facts
 from tidegate.connectors.protocol import (
+    SOURCE_CAPABILITIES,
     AvailableTable,
-    Capability,
     Provisioned,
     ValidationReport,
 )
@@ -38,7 +38,7 @@ class PostgresConnector(SourceConnector[PostgresSettings]):
     """Implements ``Source`` and ``ListsTables``."""
 
     connector_id = "postgres"
-    capabilities = frozenset(Capability)
+    capabilities = SOURCE_CAPABILITIES
     settings_type = PostgresSettings
 
     def system(self) -> str:

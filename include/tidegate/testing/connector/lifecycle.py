@@ -8,12 +8,10 @@ from tidegate.connectors.cut import SharedCut
 from tidegate.connectors.protocol import (
     PROTOCOL_VERSION,
     Capability,
-    ConnectorRole,
     ListsTables,
-    RunPhase,
-    RunRequest,
     ValidationReport,
 )
+from tidegate.connectors.running import ConnectorRole, RunPhase, RunRequest
 from tidegate.envelope.position import Position
 from tidegate.errors import ConfigError, FatalError, TidegateError, decide
 from tidegate.names import TableId
@@ -57,7 +55,8 @@ class LifecycleChecks:
         with opened(subject, ITEMS, OTHER) as connector:
             found = connector.run(RunRequest(RunPhase.DISCOVER))
             assert [schema.table.name for schema in found.schemas] == [ITEMS, OTHER]
-            assert found.records == 2
+            assert (found.role, found.phase) == (ConnectorRole.SOURCE, RunPhase.DISCOVER)
+            assert (found.read, found.write, found.transform) == (None, None, None)
             items = found.schemas[0]
             assert [column.name for column in items.columns] == ["id", "name", "amount"]
             assert [column.name for column in items.key_columns] == ["id"]
@@ -67,7 +66,7 @@ class LifecycleChecks:
             first = connector.run(RunRequest(RunPhase.DISCOVER, max_records=1))
             assert first.schemas == found.schemas[:1]
 
-    @pytest.mark.parametrize("phase", [p for p in RunPhase if p is not RunPhase.DISCOVER])
+    @pytest.mark.parametrize("phase", [RunPhase.WRITE, RunPhase.TRANSFORM])
     def test_a_phase_that_it_does_not_run_is_refused(
         self, subject: Subject, phase: RunPhase
     ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tidegate.testing.connector.changes import ChangesChecks
 from tidegate.testing.connector.lifecycle import LifecycleChecks, ValidationChecks
 from tidegate.testing.connector.provisioning import ProvisioningChecks
+from tidegate.testing.connector.reading import ReadingChecks
 from tidegate.testing.connector.sweeps import FaultChecks, SweepChecks
 
 
@@ -12,6 +13,7 @@ class ConnectorSuite(
     LifecycleChecks,
     ValidationChecks,
     ProvisioningChecks,
+    ReadingChecks,
     ChangesChecks,
     SweepChecks,
     FaultChecks,
