@@ -15,6 +15,9 @@ from tidegate.config.guard import GuardConfig
 from tidegate.observability.quantities import human_bytes, human_seconds
 
 CAPTURE: Final = "run `tidegate guard --act`, which captures now"
+RAISE: Final = "raise {limit}, or capture more often than every {left}"
+LITTLE: Final = 0.01
+"""Of the room that is left: so much that waits to be captured makes no difference."""
 RECOVER: Final = "`tidegate recover --dry-run` says which tables must be swept, and why"
 UNRESERVED: Final = "unreserved"
 """The slot's WAL may go with the next checkpoint."""
@@ -170,6 +173,10 @@ def _hours(figures: SourceFigures, limits: GuardConfig) -> Finding:
     left = human_seconds(figures.hours_left * 3600)
     says = f"{left} until {figures.limit} is reached without a capture, at {pace}"
     verdict = _above(-figures.hours_left, -limits.hours_warn, -limits.hours_act)
+    waiting = figures.to_capture_bytes or 0
+    if verdict is Verdict.ACT and waiting < figures.left_bytes * LITTLE:
+        # Capturing once more frees nothing: the limit is too small for this source.
+        return Finding(check, Verdict.WARN, says, RAISE.format(limit=figures.limit, left=left))
     return _releasable(check, verdict, says)
 
 

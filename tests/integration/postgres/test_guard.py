@@ -83,7 +83,9 @@ def test_figures_verdicts_and_acting(db: SourceDatabase, tmp_path: Path) -> None
     # its running transactions, which a checkpoint writes, and otherwise every 15 s.)
     db.sql("CHECKPOINT")
     found = cli.result("guard", "--act")
-    assert found["verdict"] == "ok", found
+    assert checks(found)["wal"] == "ok", found
+    # At this pace the limit is minutes away, which is worth saying once a pace can be seen.
+    assert found["verdict"] in ("ok", "warn"), found
     after = db.value("SELECT confirmed_flush_lsn FROM pg_replication_slots")
     assert before != after
     assert found["figures"]["source"]["retained_bytes"] < kept

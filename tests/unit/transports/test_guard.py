@@ -65,7 +65,7 @@ def test_a_healthy_source_gives_no_reason_to_act() -> None:
         ("wal", {"keep_bytes": None, "retained_bytes": 50 * GIB}, "act"),
         ("time left", {"hours_left": 24.1}, "ok"),
         ("time left", {"hours_left": 24.0}, "warn"),
-        ("time left", {"hours_left": 4.0}, "act"),
+        ("time left", {"hours_left": 4.0, "to_capture_bytes": 1 * GIB}, "act"),
         ("time left", {"hours_left": None, "bytes_per_hour": 0.0}, "ok"),
         ("xmin", {"xmin_age": 50_000_000}, "warn"),
         ("xmin", {"xmin_age": 150_000_000}, "act"),
@@ -82,6 +82,12 @@ def test_a_limit_is_reached(check: str, changed: dict[str, object], verdict: str
     assert found.releases is (verdict != "ok"), "capturing helps against each of these"
     whole = judge(Figures(replace(HEALTHY, **changed)), LIMITS)  # type: ignore[arg-type]
     assert whole.releasable is (verdict != "ok")
+
+
+def test_a_limit_too_small_for_its_source_is_no_reason_to_capture_again() -> None:
+    found = finding("time left", replace(HEALTHY, hours_left=0.05, to_capture_bytes=500))
+    assert (found.verdict, found.releases) == (Verdict.WARN, False)
+    assert found.next == "raise max_slot_wal_keep_size, or capture more often than every 3 min"
 
 
 def test_what_is_not_known_is_said_and_not_guessed() -> None:
