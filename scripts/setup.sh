@@ -182,7 +182,12 @@ ensure_java() {
     fi
     note "Java $(java_major "$home/bin/java") in $home"
     mkdir -p $STATE
-    printf 'export JAVA_HOME=%q\nexport PATH=%q:"$PATH"\n' "$home" "$home/bin" >$STATE/env
+    {
+        printf 'export JAVA_HOME=%q\nexport PATH=%q:"$PATH"\n' "$home" "$home/bin"
+        # Images of containers often set it. Every process would then compile all it imports anew:
+        # half of the CPU time of a short command.
+        printf 'unset PYTHONDONTWRITEBYTECODE\n'
+    } >$STATE/env
     export JAVA_HOME=$home
 }
 
