@@ -87,7 +87,7 @@ class HeldCut(MysqlCut):
     def span(self, table: TableId, column: Column) -> tuple[int, int] | None:
         name = quote_sql(column.name)
         with self._asking("looking for the ends of the key"):
-            sql = f"SELECT MIN({name}), MAX({name}) FROM {table.sql}"
+            sql = f"SELECT MIN({name}) + 0, MAX({name}) + 0 FROM {table.sql}"  # bits are bytes
             ((low, high),) = query(self._connection, sql)
         return None if low is None else (int(low), int(high))
 

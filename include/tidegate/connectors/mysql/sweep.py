@@ -85,7 +85,11 @@ class MysqlCut:
     def settle(self, table: TableId, schema: TableSchema) -> Settled:
         keys = [c for c in schema.key_columns if c.type.kind in (Kind.INT, Kind.LONG)]
         names = [quote_sql(key.name) for key in keys]
-        asked = [f"COALESCE(SUM(CAST({n} AS DECIMAL(65,0))), 0), MIN({n}), MAX({n})" for n in names]
+        # + 0: MySQL gives bits as bytes.
+        asked = [
+            f"COALESCE(SUM(CAST({n} AS DECIMAL(65,0))), 0), MIN({n}) + 0, MAX({n}) + 0"
+            for n in names
+        ]
         sql = f"SELECT {', '.join(['COUNT(*)', *asked])} FROM {table.sql}"
         with (
             self._asking("counting rows at the last cut"),
