@@ -48,6 +48,20 @@ def test_validate_capture_and_cut_agree(shop: MysqlDatabase) -> None:
     assert batches[-1].schemas[-1].schema.schema_id == schema.schema_id
 
 
+def test_bits_are_a_key_like_any_number(shop: MysqlDatabase) -> None:
+    shop.sql(
+        "CREATE TABLE flags (k bit(12) PRIMARY KEY)",
+        "INSERT INTO flags VALUES (b'101010101010'), (0), (5)",
+    )
+    start, table = capture.new_epoch(shop.settings("flags")), TableId(shop.name, "flags")
+    source = MysqlConnector(shop.pipeline("flags"), PlatformConfig())
+    with source.cut((table,), head=start) as cut:
+        facts = cut.settle(table, cut.schema(table)).survey.keys["k"]
+    assert (facts.total, facts.low, facts.high) == (0b101010101010 + 5, 0, 0b101010101010)
+    with source.hold((table,), head=start) as held:
+        assert held.span(table, held.schema(table).columns[0]) == (0, 0b101010101010)
+
+
 def test_values_are_the_same_on_both_paths(shop: MysqlDatabase) -> None:
     cases = [case for case in CASES if not any(word in str(case) for word in ONLY_MARIADB)]
     start = capture.new_epoch(shop.settings("cases"))
