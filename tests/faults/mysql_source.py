@@ -67,15 +67,15 @@ class Writer(source.Writer):
     def _one(self, cursor: pymysql.cursors.Cursor) -> None:
         kept = self._random.random() >= 0.1
         cursor.execute("BEGIN")
-        for _ in range(self._random.randint(1, 3)):
-            self._change(cursor)
+        touched = [self._change(cursor) for _ in range(self._random.randint(1, 3))]
         cursor.execute("COMMIT" if kept else "ROLLBACK")
         if kept:
             self.committed += 1
-            for table in self.touched:
-                self.touched[table] += 1
+            for table in filter(None, touched):
+                self.touched[f"{self._mysql.name}.{table}"] += 1
 
-    def _change(self, cursor: pymysql.cursors.Cursor) -> None:
+    def _change(self, cursor: pymysql.cursors.Cursor) -> str | None:
+        """The table that was changed; a statement that finds no row leaves no trace in the log."""
         dice, key = self._random.random(), self._some(2500)
         new = self._number()
         statements: tuple[tuple[str, tuple[Any, ...]], ...] = (
@@ -98,7 +98,9 @@ class Writer(source.Writer):
             ("INSERT INTO `lines` VALUES ('west', %s, 1.25, 1)", (new,)),
             ("DELETE FROM `lines` WHERE number = %s", (key % 400,)),
         )
-        cursor.execute(*statements[int(dice * len(statements))])
+        at = int(dice * len(statements))
+        changed = cursor.execute(*statements[at])
+        return ("accounts" if at < 4 else "lines") if changed else None
 
 
 @dataclass

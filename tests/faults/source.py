@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
@@ -121,6 +121,25 @@ def noted(db: SourceDatabase, table: str) -> list[Note]:
     ]
 
 
+class _Counting:
+    """A connection that knows whether its statements changed anything."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+        self.changed = False
+
+    def execute(self, statement: str, values: Any = None) -> None:
+        cursor = self._connection.execute(statement, values)
+        self.changed |= cursor.rowcount != 0  # of a TRUNCATE it is unknown
+
+
+def _changed(step: Callable[[Any], str], connection: Any) -> str | None:
+    """The table that ``step`` changed. One that finds no row leaves no trace in the log."""
+    counting = _Counting(connection)
+    table = step(counting)
+    return table if counting.changed else None
+
+
 class Writer:
     """Random transactions, committed one after another from a thread, until stopped."""
 
@@ -195,7 +214,7 @@ class Writer:
         kept = self._random.random() >= 0.1
         try:
             with connection.transaction(force_rollback=not kept):
-                touched = [step(connection) for step in steps]
+                touched = [table for step in steps if (table := _changed(step, connection))]
         except psycopg.errors.LockNotAvailable:
             return
         if kept:
