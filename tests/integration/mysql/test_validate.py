@@ -36,7 +36,8 @@ def test_tables_are_checked_one_by_one(mysql_db: MysqlDatabase) -> None:
     mysql_db.sql(
         "CREATE TABLE keyless (id int)",
         "CREATE TABLE aisle (id int PRIMARY KEY) ENGINE = MyISAM",
-        "CREATE TABLE named (id uuid PRIMARY KEY, text varchar(9) CHARACTER SET sjis)",
+        "CREATE TABLE named (id uuid PRIMARY KEY, text varchar(9) CHARACTER SET sjis,"
+        " wide varchar(9) CHARACTER SET ucs2)",
         "CREATE TABLE child (id int PRIMARY KEY, p uuid, FOREIGN KEY (p) REFERENCES named (id)"
         " ON DELETE CASCADE)",
         "SET GLOBAL mysql56_temporal_format = OFF",
@@ -45,8 +46,9 @@ def test_tables_are_checked_one_by_one(mysql_db: MysqlDatabase) -> None:
     )
     found = problems(mysql_db, "keyless", "aisle", "named", "child", "old", "seen", "missing")
     assert found.keys() == {
-        "no_key", "engine", "cascade", "old_temporal", "table_kind", "table_missing"
+        "no_key", "engine", "cascade", "old_temporal", "table_kind", "table_missing", "half_pairs"
     }  # fmt: skip
+    assert found["half_pairs"].severity is Severity.WARNING
     assert "FORCE" in str(found["old_temporal"].fix_sql)
     assert "ENGINE = InnoDB" in str(found["engine"].fix_sql)
     assert "ADD PRIMARY KEY" in str(found["no_key"].fix_sql)

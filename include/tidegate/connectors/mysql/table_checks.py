@@ -16,6 +16,7 @@ from tidegate.connectors.protocol import Problem, Severity
 from tidegate.names import TableId
 
 _INNODB: Final = "innodb"
+_HALVES: Final = "ucs2"
 _CASCADES_SQL: Final = """
 SELECT constraint_name FROM information_schema.referential_constraints
 WHERE constraint_schema = %s AND table_name = %s
@@ -112,6 +113,16 @@ def _columns(found: discover.Relation, charsets: Charsets) -> Iterator[Problem]:
                 "charset",
                 table,
                 f"text in {column.charset} ({column.name}) cannot be taken exactly",
+                f"ALTER TABLE {table.sql} CONVERT TO CHARACTER SET utf8mb4",
+            )
+        elif column.charset == _HALVES:
+            # I6: nothing in Iceberg holds them, and they are not counted: so it is said before.
+            yield Problem(
+                "mysql.half_pairs",
+                Severity.WARNING,
+                f"{_HALVES} ({column.name}) may hold halves of surrogate pairs, which are no"
+                " characters: each becomes U+FFFD in the lake",
+                str(table),
                 f"ALTER TABLE {table.sql} CONVERT TO CHARACTER SET utf8mb4",
             )
 

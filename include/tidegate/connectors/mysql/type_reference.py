@@ -40,7 +40,7 @@ column text from the start.
 Text becomes UTF-8 as the server itself converts it: of character sets with one byte, and of sjis,
 cp932, ujis, eucjpms, gbk, gb2312, gb18030, big5 and euckr, each character is asked from the server
 once. A character that Unicode does not have is `?` in the lake, as it is in the server's answer.
-Half of a surrogate pair in a `ucs2` column is U+FFFD.
+Half of a surrogate pair in a `ucs2` column is U+FFFD; `validate` warns of such columns.
 
 ## JSON
 
