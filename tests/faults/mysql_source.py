@@ -98,9 +98,9 @@ class Writer(source.Writer):
             ("INSERT INTO `lines` VALUES ('west', %s, 1.25, 1)", (new,)),
             ("DELETE FROM `lines` WHERE number = %s", (key % 400,)),
         )
-        at = int(dice * len(statements))
-        changed = cursor.execute(*statements[at])
-        return ("accounts" if at < 4 else "lines") if changed else None
+        statement, values = statements[int(dice * len(statements))]
+        changed = cursor.execute(statement, values)
+        return next(table for table in KEYS if table in statement) if changed else None
 
 
 @dataclass

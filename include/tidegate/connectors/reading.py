@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
-from typing import Literal, Protocol
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -24,54 +21,44 @@ from tidegate.errors import ConfigError
 from tidegate.schema.table import TableSchema
 
 
-class Followed(Protocol):
-    """A log that can be read."""
-
-    def changes(
-        self, after: Position, *, until: Position | Literal["now"] | None = None
-    ) -> AbstractContextManager[ChangeStream]: ...
-
-
-def read(source: Followed, request: RunRequest, host: Host | None) -> RunSummary:
-    """Hand on what was committed after the request's cursor, up to now or ``max_records``.
+class LogRead:
+    """One run: hands on what was committed after the request's cursor, up to ``max_records``.
 
     Nothing is confirmed: the source forgets only what lies before the cursor of a later request.
     """
-    if request.cursor is None or host is None:
-        raise ConfigError(
-            "connector.read_from",
-            "reading needs a cursor to begin at, and a host that takes the batches",
-            hint="begin at the position that provision gave, or at the cursor of the last summary",
-        )
-    run = _Read(request, host, request.cursor)
-    with source.changes(request.cursor, until="now") as stream:
-        for batch in stream:
-            run.take(batch)
-            if run.is_full:
-                break
-    return run.summary()
 
-
-class _Read:
-    """One run: what it has handed on so far."""
-
-    def __init__(self, request: RunRequest, host: Host, cursor: Position) -> None:
+    def __init__(self, request: RunRequest, host: Host | None) -> None:
+        if request.cursor is None or host is None:
+            raise ConfigError(
+                "connector.read_from",
+                "reading needs a cursor to begin at, and a host that takes the batches",
+                hint="begin at the position that provision gave, or at the cursor of the last"
+                " summary",
+            )
         self._request = request
         self._host = host
-        self._cursor = cursor
+        self.cursor = request.cursor
+        """Nothing at or before it is still to come."""
         self._streams = pa.array(request.streams, pa.string()) if request.streams else None
         self._records = self._bytes = self._batches = self._checkpoints = 0
         self._told_records = self._told_bytes = 0
         self._needs_sweep: set[str] = set()
         self._schemas: dict[str, TableSchema] = {}
 
+    def drain(self, stream: ChangeStream) -> RunSummary:
+        for batch in stream:
+            self._take(batch)
+            if self._is_full:
+                break
+        return self._summary()
+
     @property
-    def is_full(self) -> bool:
+    def _is_full(self) -> bool:
         """At a boundary: half a transaction is never the end of a run (I5)."""
         most = self._request.max_records
         return most is not None and self._told_records >= most
 
-    def take(self, batch: ChangeBatch) -> None:
+    def _take(self, batch: ChangeBatch) -> None:
         rows = batch.rows
         if self._streams is not None:
             rows = rows.filter(pc.is_in(rows["table"], value_set=self._streams))
@@ -88,9 +75,9 @@ class _Read:
             self._checkpoint(batch.through)
 
     def _checkpoint(self, through: Position) -> None:
-        if through <= self._cursor:
+        if through <= self.cursor:
             return
-        self._cursor = through
+        self.cursor = through
         if not self._request.dry_run:
             self._host.telemetry_checkpoint(
                 CheckpointEvent(
@@ -105,12 +92,12 @@ class _Read:
         self._checkpoints += 1
         self._told_records, self._told_bytes = self._records, self._bytes
 
-    def summary(self) -> RunSummary:
+    def _summary(self) -> RunSummary:
         done = ReadSummary(
             self._records,
             self._bytes,
             self._batches,
-            self._cursor,
+            self.cursor,
             tuple(sorted(self._needs_sweep)),
         )
         schemas = tuple(self._schemas.values())

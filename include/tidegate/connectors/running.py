@@ -16,7 +16,6 @@ from typing import Protocol
 import pyarrow as pa
 
 from tidegate.envelope.position import Position
-from tidegate.errors import ConfigError
 from tidegate.schema.table import TableSchema
 
 
@@ -151,12 +150,3 @@ class Host(Protocol):
     def telemetry_metric(self, event: MetricEvent) -> None: ...
 
     def telemetry_dlq(self, event: DeadLetterEvent) -> None: ...
-
-
-def refused_phase(connector: str, role: ConnectorRole, phase: RunPhase, runs: str) -> ConfigError:
-    """For a phase that a connector does not run."""
-    return ConfigError(
-        "connector.phase",
-        f"the {connector} {role} does not run the phase {phase}",
-        hint=f"it runs {runs}",
-    )

@@ -11,14 +11,13 @@ from tidegate.config.platform import PlatformConfig
 from tidegate.connectors.changes import ChangeStream
 from tidegate.connectors.cut import ExactCut
 from tidegate.connectors.protocol import Capability, OpenInfo
-from tidegate.connectors.reading import read
+from tidegate.connectors.reading import LogRead
 from tidegate.connectors.running import (
     ConnectorRole,
     Host,
     RunPhase,
     RunRequest,
     RunSummary,
-    refused_phase,
 )
 from tidegate.connectors.settings import SourceSettings
 from tidegate.envelope.position import Position
@@ -74,10 +73,14 @@ class SourceConnector(ABC, Generic[S]):
         """``discover``: the schemas of the tables. ``read``: the log, from the request's cursor to
         where it stands now. Tables are read by ``cut``."""
         if request.phase is RunPhase.READ:
-            return read(self, request, host)
+            reading = LogRead(request, host)
+            with self.changes(reading.cursor, until="now") as stream:
+                return reading.drain(stream)
         if request.phase is not RunPhase.DISCOVER:
-            raise refused_phase(
-                self.connector_id, ConnectorRole.SOURCE, request.phase, "discover and read"
+            raise ConfigError(
+                "connector.phase",
+                f"the {self.connector_id} source does not run the phase {request.phase}",
+                hint="it runs discover and read",
             )
         names = (request.streams or self.settings.tables)[: request.max_records]
         schemas = tuple(self.discover(TableId.parse(name)) for name in names)
