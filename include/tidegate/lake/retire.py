@@ -82,11 +82,13 @@ def retire(
     gone = [*lake, *control, *trail] if purge else control
     if gone and not dry_run:
         gate = Gate(catalog, pipeline, settings)
-        with gate.lease(f"retire-{uuid.uuid4().hex[:8]}", pipeline.source.tables, "retire"):
+        run = f"retire-{uuid.uuid4().hex[:8]}"
+        with gate.lease(run, pipeline.source.tables, "retire") as lease:
             for identifier in gone:
                 if identifier != gate.identifier:
                     drop(catalog, identifier)
             # Last, and even if it was not there: the lease made it, and it keeps others away.
+            lease.stop()  # a renewal would make it again
             drop(catalog, gate.identifier)
     if not dry_run:
         _drop_namespace(catalog, pipeline.control_namespace)

@@ -279,7 +279,7 @@ def test_the_journal_stays_small_over_hundreds_of_events(
 
     monkeypatch.setattr(ledger, "READ_GRACE", timedelta(0))
     gate.begin_sweep("r0", [CUSTOMERS], "me")
-    for number in range(250):
+    for number in range(120):
         gate.hold([ORDERS], f"reason {number}", "me")
         gate.open([ORDERS], "again", "me")
     gate.hold([ORDERS], "the last", "me")
@@ -293,7 +293,7 @@ def test_the_journal_stays_small_over_hundreds_of_events(
     states = fresh.states()
     assert states[ORDERS].reason == "the last"
     assert states[CUSTOMERS].run == "r0"
-    assert len(fresh.timeline(limit=10_000)) == 502
+    assert len(fresh.timeline(limit=10_000)) == 242
     # An instance whose view is older than the checkpoint goes on from it.
     gate.open([ORDERS], "done", "me")
     assert fresh.states()[ORDERS].state is GateState.OPEN

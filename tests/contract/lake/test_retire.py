@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pyarrow as pa
 import pytest
 from pyiceberg.catalog import Catalog
@@ -13,6 +15,7 @@ from tidegate.errors import HeldError
 from tidegate.lake.audit_trail import AuditTrail
 from tidegate.lake.change_log import ChangeLog
 from tidegate.lake.gate import Gate, GateState
+from tidegate.lake.ledger import drop
 from tidegate.lake.reports import Reports
 from tidegate.lake.retire import forget_removed, retire
 from tidegate.names import TableId
@@ -86,3 +89,22 @@ def test_a_table_that_the_file_no_longer_lists_loses_its_gate_and_keeps_its_data
     assert states["public.customers"].state is GateState.HELD
     assert catalog.table_exists(("shop", "orders"))
     assert forget_removed(catalog, edited, platform.gate, actor="me") == ()
+
+
+def test_nothing_renews_the_lease_while_the_journal_is_dropped(
+    catalog: Catalog,
+    deployed: PipelineConfig,
+    platform: PlatformConfig,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    renewing: dict[str, bool] = {}
+
+    def noted(catalog: Catalog, identifier: tuple[str, str]) -> bool:
+        names = [thread.name for thread in threading.enumerate()]
+        renewing[identifier[1]] = any(name.startswith("lease-") for name in names)
+        return drop(catalog, identifier)
+
+    monkeypatch.setattr("tidegate.lake.retire.drop", noted)
+    retire(catalog, deployed, platform.gate)
+    assert renewing["change_log"]
+    assert not renewing["gate_journal"]

@@ -16,6 +16,7 @@ import yaml
 from tests.support.postgres import SourceDatabase
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
+from tidegate.connectors.registry import open_source
 from tidegate.envelope.position import boundary, parse_lsn
 from tidegate.errors import FatalError, HeldError, RetriableError
 from tidegate.faults import EXIT_STATUS
@@ -98,6 +99,21 @@ def test_toast_key_change_truncate_and_null_are_told_apart(
     ]
     assert [row["unchanged"] for row in rows[2:4]] == [[2], [2]]
     assert {row["table"] for row in rows if row["op"] == "t"} == set(TABLES)
+
+
+def test_a_stream_that_was_closed_has_let_go_of_its_slot(
+    any_source_db: SourceDatabase, taken: PipelineConfig, platform: PlatformConfig
+) -> None:
+    source = open_source(taken, platform)
+    with any_source_db.connect() as sql:
+        for number in range(20):
+            sql.execute("INSERT INTO notes VALUES (%s, 'one more')", (number,))
+            after = ChangeLog(open_catalog(platform, taken), taken).head().captured_through
+            with source.changes(after, until="now") as stream:
+                assert sum(batch.rows.num_rows for batch in stream) == number + 1
+            active = sql.execute("SELECT active FROM pg_replication_slots").fetchall()
+            assert active == [(False,)]
+    source.close()
 
 
 def test_a_hundred_thousand_transactions_of_one_row_arrive_each_once_in_order(

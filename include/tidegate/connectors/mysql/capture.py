@@ -123,6 +123,7 @@ def open_changes(
                 yield MysqlStream(wire, alone, decoder, target, size)
         finally:
             wire.close()
+            alone.release()
     finally:
         sql.close()
 

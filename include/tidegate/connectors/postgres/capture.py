@@ -114,6 +114,8 @@ class PostgresStream:
         self._clear()
         if self._thread.is_alive():
             self._thread.join(STATUS_SECONDS)
+        if not self._thread.is_alive():  # one thread at a time
+            self._wire.end()
         self._wire.close()
 
     def _clear(self) -> None:

@@ -6,11 +6,13 @@ status message is made here.
 
 from __future__ import annotations
 
+import contextlib
 import select
 import struct
 import time
 from typing import Final
 
+import psycopg
 from psycopg import pq
 
 from tidegate.connectors.postgres.connection import Connection
@@ -28,6 +30,8 @@ _DATA: Final = ord("w")
 _HEADER: Final = 25  # w, start, end, clock
 _KEEPALIVE: Final = struct.Struct(">cQQ?")
 _STATUS: Final = struct.Struct(">cQQQQ?")
+_END_SECONDS: Final = 1.0
+"""A walsender in the middle of a large transaction hears nothing; then it is left to notice."""
 
 
 class Wire:
@@ -38,6 +42,7 @@ class Wire:
         self._libpq = connection.pgconn
         self.sent_pointer = 0  # the server has decoded everything before this LSN
         self.answers = 0  # keepalives received so far
+        self._streaming = False
 
     def start(self, slot: str, publication: str, lsn: int, *, messages: bool = False) -> None:
         """``messages``: those of ``pg_logical_emit_message`` as well."""
@@ -52,6 +57,7 @@ class Wire:
         if result.status != pq.ExecStatus.COPY_BOTH:
             raise self._failed(result.error_message.decode(errors="replace"))
         self._libpq.nonblocking = 1
+        self._streaming = True
 
     def read(self, messages: list[bytes], room: int) -> int:
         """Append the change messages at hand, up to a COMMIT or ``room`` bytes; their size.
@@ -100,6 +106,33 @@ class Wire:
         self._libpq.put_copy_data(message)
         while self._libpq.flush():
             select.select([], [self._libpq.socket], [], 1.0)
+
+    def end(self) -> None:
+        """End the stream and wait, not for long, until the server has let go of the slot: who
+        only closes the connection may find it "active" when he comes back at once."""
+        if not self._streaming:
+            return
+        self._streaming = False
+        with contextlib.suppress(psycopg.Error):  # a lost connection has ended already
+            self._libpq.put_copy_end()
+            deadline = time.monotonic() + _END_SECONDS
+            while self._libpq.flush() or not self._ended():
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    return
+                self.wait(left)
+                self._libpq.consume_input()
+
+    def _ended(self) -> bool:
+        """Whether the server has said its last word; what it sent before it was not asked for."""
+        while (size := self._libpq.get_copy_data(1)[0]) > 0:
+            pass
+        if size == 0 or self._libpq.is_busy():
+            return False
+        while not self._libpq.is_busy():
+            if self._libpq.get_result() is None:
+                return True
+        return False
 
     def close(self) -> None:
         self._connection.close()
