@@ -22,6 +22,7 @@ from sqlalchemy.exc import IntegrityError, OperationalError
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import CatalogType, PlatformConfig
 from tidegate.errors import RetriableError
+from tidegate.lake import sql_catalog
 from tidegate.names import CATALOG
 
 if TYPE_CHECKING:
@@ -156,15 +157,18 @@ _SPARK_KINDS: Final[dict[CatalogType, dict[str, str]]] = {
 }
 
 
+_SQL: Final = {"py-catalog-impl": sql_catalog.IMPLEMENTATION, "schema_version": "v1"}
+
+
 def _python_properties(place: CatalogPlace) -> dict[str, str]:
     properties = {"warehouse": place.warehouse, **place.properties}
     match place.type:
         case CatalogType.SQLITE:
             uri = f"sqlite:///{quote(str(place.uri))}?timeout={BUSY_SECONDS:g}"
-            return properties | {"type": "sql", "uri": uri, "schema_version": "v1"}
+            return properties | {**_SQL, "uri": uri}
         case CatalogType.JDBC:
             uri = _sqlalchemy_uri(str(place.uri), place.properties)
-            return properties | {"type": "sql", "uri": uri, "schema_version": "v1"}
+            return properties | {**_SQL, "uri": uri}
         case _:
             own = {"type": place.type.value}
             return properties | own | ({"uri": place.uri} if place.uri else {})

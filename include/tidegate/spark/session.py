@@ -22,6 +22,7 @@ from tidegate.errors import SetupError
 from tidegate.lake.catalog import spark_catalog_conf
 from tidegate.lake.jars import jars, jvm_options
 from tidegate.names import CATALOG
+from tidegate.spark.java_names import remember
 
 EXTENSIONS: Final = "spark.sql.extensions"
 
@@ -143,4 +144,5 @@ def _checked(session: SparkSession) -> SparkSession:
             "this Spark application was started without Iceberg's SQL extensions",
             hint="start it through tidegate, or pass tidegate.spark.session.session_conf(...)",
         )
+    remember(session)
     return session
