@@ -15,7 +15,7 @@ from tidegate.config.sinks import WriteMode
 from tidegate.errors import DataError
 from tidegate.names import quote_spark
 from tidegate.spark import publish
-from tidegate.spark.fitness import needs
+from tidegate.spark.gaps import needs
 from tidegate.spark.typed import LakeShape
 
 ROW_MOVED: Final = "apply.row_moved"

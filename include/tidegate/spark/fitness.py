@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 
 from tidegate.errors import DataError
 from tidegate.spark.bounds import Bound, bounds, extremes
+from tidegate.spark.gaps import ASTRAY, needs
 from tidegate.spark.typed import BITS, LakeShape
 
 CAST_FAILED: Final = "apply.cast_failed"
@@ -26,6 +27,10 @@ CAST_FAILED: Final = "apply.cast_failed"
 
 class Unfit(DataError):
     """Some rows of a batch hold values their columns cannot take."""
+
+
+class Astray(Exception):
+    """Rows of a batch must be followed through their key changes (:mod:`tidegate.spark.gaps`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +48,6 @@ class Fitness:
     """Per column: values that a policy adjusted (I6)."""
 
 
-def needs(gaps: Sequence[int]) -> Expr:
-    """Whether a row has a gap left."""
-    return reduce(Expr.__or__, (F.col(f"n{i}") for i in gaps), F.lit(False))
-
-
 def examine(
     rows: DataFrame,
     shape: LakeShape,
@@ -56,19 +56,23 @@ def examine(
     fresh: Expr | None = None,
 ) -> Fitness:
     """Read ``rows`` (cached: this is the pass that fills the cache) and raise if they are unfit."""
-    twin = F.col("twin") if "twin" in rows.columns else F.lit(False)
-    gone = F.col("gone") if "gone" in rows.columns else F.lit(False)
+    twin, gone, astray = (
+        F.col(name) if name in rows.columns else F.lit(False) for name in ("twin", "gone", ASTRAY)
+    )
     found = rows.agg(
         F.count("*").alias("rows"),
         F.count_if(gone).alias("gone"),
         F.count_if(needs(gaps)).alias("needs"),
         F.count_if(F.lit(False) if fresh is None else fresh).alias("fresh"),
         F.coalesce(F.bool_or(twin), F.lit(False)).alias("twins"),
+        F.coalesce(F.bool_or(astray), F.lit(False)).alias("astray"),
         F.coalesce(F.bool_or(_no_key(shape)), F.lit(False)).alias("no_key"),
         *(F.bit_or(f"bad{word}").alias(f"bad{word}") for word in shape.words),
         *(F.bit_or(f"adj{word}").alias(f"adj{word}") for word in shape.words),
         *extremes(shape),
     ).collect()[0]
+    if found.astray:
+        raise Astray
     bad = _columns(shape, [found[f"bad{word}"] for word in shape.words])
     if bad or found.no_key:
         raise _unfit(rows, shape, bad, table)

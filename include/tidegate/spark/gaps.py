@@ -4,12 +4,16 @@ A gap is filled by the last change of that row in the batch that did send the va
 followed through its key changes: what moved in under a new key has the values it had under the
 old one. What no change of the batch tells is in the lake, under the key the row had before the
 batch: the *base*, ``b0…`` (:mod:`tidegate.spark.base`).
+
+Following rows takes a pass over the batch before anything else can be done, and hardly any batch
+needs it. So it is left out at first, and rows that would have needed it are marked :data:`ASTRAY`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
+from typing import Final
 
 from pyspark.sql import Column as Expr
 from pyspark.sql import DataFrame, Window
@@ -17,11 +21,17 @@ from pyspark.sql import functions as F
 
 from tidegate.spark.typed import BITS, PUTS, LakeShape
 
+ASTRAY: Final = "astray"
+"""A value was left out of a row that came from another key, and it was not followed."""
 
-def fill_gaps(halves: DataFrame, shape: LakeShape, gaps: Sequence[int]) -> DataFrame:
-    """Fill what the batch knows; ``n…`` stays true where only the lake does, ``b…`` says where."""
+
+def fill_gaps(
+    halves: DataFrame, shape: LakeShape, gaps: Sequence[int], *, follow: bool
+) -> DataFrame:
+    """Fill what the batch knows; ``n…`` stays true where only the lake does, ``b…`` says where.
+    Without ``follow`` both are wrong for rows that are :data:`ASTRAY`, and right for all others."""
     traced = _trace(halves, shape, gaps)
-    moves = _follow(traced, shape, gaps)
+    moves = _follow(traced, shape, gaps) if follow else None
     if moves is not None:
         joined = traced.join(moves, traced["origin"] == moves["place"], "left")
     else:
@@ -31,7 +41,19 @@ def fill_gaps(halves: DataFrame, shape: LakeShape, gaps: Sequence[int]) -> DataF
             *(cell.alias(f"past{i}") for i, cell in zip(gaps, unknown, strict=True)),
             *(F.col(key).alias(f"past_{key}") for key in shape.keys),
         )
-    return _filled(joined, shape, gaps)
+    filled = _filled(joined, shape, gaps)
+    if follow:
+        return filled.drop("origin")
+    return filled.withColumn(ASTRAY, _moved_in() & needs(gaps)).drop("origin")
+
+
+def needs(gaps: Sequence[int]) -> Expr:
+    """Whether a row has a gap left."""
+    return reduce(Expr.__or__, (F.col(f"n{i}") for i in gaps), F.lit(False))
+
+
+def _moved_in() -> Expr:
+    return F.col("origin").isNotNull() & (F.col("origin") != "")
 
 
 def _trace(halves: DataFrame, shape: LakeShape, gaps: Sequence[int]) -> DataFrame:
@@ -132,11 +154,10 @@ def _filled(joined: DataFrame, shape: LakeShape, gaps: Sequence[int]) -> DataFra
             own = replaced.get(word, F.col(word))
             extra = F.when(gap & found.isNotNull(), found[flag]).otherwise(F.lit(0))
             replaced[word] = own.bitwiseOR(extra)
-    technical = {"origin", "place", *(f"cell{i}" for i in gaps), *(f"past{i}" for i in gaps)}
+    technical = {"place", *(f"cell{i}" for i in gaps), *(f"past{i}" for i in gaps)}
     technical |= {f"past_{key}" for key in shape.keys}
-    moved_in = F.col("origin").isNotNull() & (F.col("origin") != "")
     base = [
-        F.when(moved_in, F.col(f"past_{key}")).otherwise(F.col(key)).alias(key.replace("k", "b"))
+        F.when(_moved_in(), F.col(f"past_{key}")).otherwise(F.col(key)).alias(key.replace("k", "b"))
         for key in shape.keys
     ]
     kept = [name for name in joined.columns if name not in technical]

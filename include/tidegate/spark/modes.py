@@ -27,9 +27,9 @@ from tidegate.spark import publish
 from tidegate.spark.base import check_all_found, check_none_moved, fill_from_lake
 from tidegate.spark.bounds import Bound
 from tidegate.spark.duplicates import settle_duplicates
-from tidegate.spark.fitness import Fitness, examine, needs
+from tidegate.spark.fitness import Astray, Fitness, examine
 from tidegate.spark.fresh import FRESH_ROWS, is_fresh, new_rows
-from tidegate.spark.gaps import fill_gaps
+from tidegate.spark.gaps import fill_gaps, needs
 from tidegate.spark.merge import (
     SOURCE_VIEW,
     close_all_sql,
@@ -47,6 +47,8 @@ from tidegate.spark.write_options import write_options
 
 PARTIAL_STEP: Final = "part"
 """Step of a snapshot that is followed by more of the same batch."""
+_NOT_WRITTEN: Final = ("seq", "tx", "cts", "eid", "act")
+"""Of a half, once the last of its key is known."""
 
 
 @dataclass
@@ -68,6 +70,8 @@ class Batch:
     """The highest value the branch may hold in a column."""
     mixed: bool = False
     """Whether the branch holds rows of several cuts (a sweep that is being drained)."""
+    follow: bool = False
+    """Whether rows with gaps are followed through their key changes."""
     adjusted: dict[str, int] = field(default_factory=dict)
     _caches: list[DataFrame] = field(default_factory=list)
 
@@ -91,22 +95,29 @@ class Batch:
         every_change = self.target.write_mode is WriteMode.APPEND
         if any(share.images for _, share in self.schemas) and not every_change:
             rows = settle_duplicates(rows, self.shape)
-        return fill_gaps(rows, self.shape, self.gaps) if self.gaps else rows
+        return fill_gaps(rows, self.shape, self.gaps, follow=self.follow) if self.gaps else rows
 
     @contextmanager
     def fit(
-        self, rows: DataFrame, fresh: Expr | None = None
+        self, rows: Callable[[], DataFrame], fresh: Expr | None = None
     ) -> Iterator[tuple[DataFrame, Fitness]]:
-        """``rows`` cached, examined and without gaps, for the length of the block."""
+        """``rows`` cached and examined, for the length of the block."""
         try:
-            cached = self._cache(rows)
-            fitness = examine(cached, self.shape, self.gaps, self.target.source, fresh)
+            try:
+                cached, fitness = self._examined(rows(), fresh)
+            except Astray:
+                self.follow = True
+                cached, fitness = self._examined(rows(), fresh)
             for name, count in fitness.adjusted.items():
                 self.adjusted[name] = self.adjusted.get(name, 0) + count
             yield cached, fitness
         finally:
             while self._caches:
                 self._caches.pop().unpersist()
+
+    def _examined(self, rows: DataFrame, fresh: Expr | None) -> tuple[DataFrame, Fitness]:
+        cached = self._cache(rows)
+        return cached, examine(cached, self.shape, self.gaps, self.target.source, fresh)
 
     def without_gaps(self, rows: DataFrame, fitness: Fitness) -> DataFrame:
         if not fitness.needs:
@@ -181,9 +192,8 @@ def _upsert(batch: Batch) -> None:
     log, truncates = batch.log, batch.found.truncates
     if truncates:
         log = log.where(F.col("position") > truncates[-1][0])
-    rows = _last(batch, log)
     fresh = is_fresh(_ceiling(batch))
-    with batch.fit(rows.drop("seq", "tx", "cts", "eid", "act"), fresh) as (cached, fitness):
+    with batch.fit(lambda: _last(batch, log).drop(*_NOT_WRITTEN), fresh) as (cached, fitness):
         batch.before_write()
         if truncates:
             batch.clear()
@@ -204,9 +214,9 @@ def _upsert(batch: Batch) -> None:
 def _last(batch: Batch, log: DataFrame) -> DataFrame:
     """The state each key is left in."""
     schema, share = batch.schemas[0]
-    if len(batch.schemas) == 1 and not batch.gaps and not share.images:
-        return last_typed(log, batch.shape, schema, share)
-    return last_per_key(batch.halves(log), batch.shape)
+    if len(batch.schemas) == 1 and not share.images:
+        return last_typed(log, batch.shape, schema, share, batch.gaps, follow=batch.follow)
+    return last_per_key(batch.halves(log), batch.shape, in_order=bool(batch.gaps))
 
 
 def _ceiling(batch: Batch) -> Ceiling | None:
@@ -220,16 +230,8 @@ def _ceiling(batch: Batch) -> Ceiling | None:
 def _soft_delete(batch: Batch) -> None:
     """A truncate is a delete of every row: of the lake's at the first one, of a row of the batch
     at the first one that follows its last change."""
-    rows = last_with_image(batch.halves(batch.log), batch.shape)
     places = [place for place, _ in batch.found.truncates]
-    truncated = F.get(F.filter(F.lit(places), lambda place: place > F.col("pos")), F.lit(0))
-    if not places:
-        truncated = F.lit(None).cast("string")
-    ends = F.when(F.col("gone"), F.col("pos")).otherwise(truncated)
-    rows = rows.withColumns({"gone": ends.isNotNull(), "end": ends}).select(
-        *rows.columns, F.when(F.col("end").isNotNull(), batch.place("end")).alias("at")
-    )
-    with batch.fit(rows.drop("seq", "tx", "cts", "eid", "act")) as (cached, fitness):
+    with batch.fit(lambda: _last_or_ended(batch, places)) as (cached, fitness):
         batch.before_write()
         if places:
             at = {"at": f"{batch.epoch}/{places[0]}"}
@@ -238,6 +240,18 @@ def _soft_delete(batch: Batch) -> None:
             batch.merge(soft_delete_sql, batch.without_gaps(cached, fitness), fitness)
         else:
             batch.stamp_only()
+
+
+def _last_or_ended(batch: Batch, places: Sequence[str]) -> DataFrame:
+    rows = last_with_image(batch.halves(batch.log), batch.shape)
+    truncated = F.get(F.filter(F.lit(places), lambda place: place > F.col("pos")), F.lit(0))
+    if not places:
+        truncated = F.lit(None).cast("string")
+    ends = F.when(F.col("gone"), F.col("pos")).otherwise(truncated)
+    rows = rows.withColumns({"gone": ends.isNotNull(), "end": ends}).select(
+        *rows.columns, F.when(F.col("end").isNotNull(), batch.place("end")).alias("at")
+    )
+    return rows.drop(*_NOT_WRITTEN)
 
 
 def _history(batch: Batch) -> None:
@@ -259,16 +273,7 @@ def _history(batch: Batch) -> None:
 
 
 def _history_piece(batch: Batch, log: DataFrame, *, last: bool = False) -> bool:
-    rows = versions(batch.halves(log), batch.shape)
-    rows = rows.withColumns(
-        {
-            "from_at": F.when(F.col("from_pos").isNotNull(), batch.place("from_pos")),
-            "to_at": F.when(F.col("to_pos").isNotNull(), batch.place("to_pos")),
-            "current": ~F.col("close") & F.col("to_pos").isNull(),
-            **{f"n{i}": F.col(f"n{i}") & ~F.col("close") for i in batch.gaps},
-        }
-    )
-    with batch.fit(rows) as (cached, fitness):
+    with batch.fit(lambda: _versions(batch, log)) as (cached, fitness):
         batch.before_write()
         if fitness.rows == 0:
             return False
@@ -276,16 +281,39 @@ def _history_piece(batch: Batch, log: DataFrame, *, last: bool = False) -> bool:
         return True
 
 
-def _append(batch: Batch) -> None:
-    """Every change is a row; a truncate is one without values.
+def _versions(batch: Batch, log: DataFrame) -> DataFrame:
+    return versions(batch.halves(log), batch.shape).withColumns(
+        {
+            "from_at": F.when(F.col("from_pos").isNotNull(), batch.place("from_pos")),
+            "to_at": F.when(F.col("to_pos").isNotNull(), batch.place("to_pos")),
+            "current": ~F.col("close") & F.col("to_pos").isNull(),
+            **{f"n{i}": F.col(f"n{i}") & ~F.col("close") for i in batch.gaps},
+        }
+    )
 
-    A key change is two: a delete of the old key (its event id ends in ``:old``) and the update,
-    so that whoever replays the table by key gets the source's rows.
-    """
+
+def _append(batch: Batch) -> None:
+    """Every change is a row; a truncate is one without values."""
+    with batch.fit(lambda: _changes(batch)) as (cached, fitness):
+        whole = batch.without_gaps(cached, fitness)
+        named = whole.select(
+            *(F.col(f"v{i}").alias(name) for i, name in enumerate(batch.shape.names)),
+            F.col("op").alias("_cdc_op"),
+            F.col("at").alias("_cdc_position"),
+            F.col("cts").alias("_cdc_commit_ts"),
+            F.col("event").alias("_cdc_event_id"),
+        )
+        batch.before_write()
+        batch.append(named.unionByName(_truncate_rows(batch), allowMissingColumns=True))
+
+
+def _changes(batch: Batch) -> DataFrame:
+    """A key change is two rows: a delete of the old key (its event id ends in ``:old``) and the
+    update, so that whoever replays the table by key gets the source's rows."""
     rows = batch.halves(batch.log, old_rows=True)
     moved_out = F.col("act") == "o"
     old_key = {f"v{place}": F.col(f"k{i}") for i, place in enumerate(batch.shape.key)}
-    rows = rows.select(
+    return rows.select(
         *(name for name in rows.columns if name != "act" and name not in batch.shape.values),
         *(
             F.when(moved_out, old_key.get(name, F.lit(None))).otherwise(F.col(name)).alias(name)
@@ -298,17 +326,6 @@ def _append(batch: Batch) -> None:
         F.concat("eid", F.when(moved_out, F.lit(":old")).otherwise(F.lit(""))).alias("event"),
         batch.place("pos").alias("at"),
     )
-    with batch.fit(rows) as (cached, fitness):
-        whole = batch.without_gaps(cached, fitness)
-        named = whole.select(
-            *(F.col(f"v{i}").alias(name) for i, name in enumerate(batch.shape.names)),
-            F.col("op").alias("_cdc_op"),
-            F.col("at").alias("_cdc_position"),
-            F.col("cts").alias("_cdc_commit_ts"),
-            F.col("event").alias("_cdc_event_id"),
-        )
-        batch.before_write()
-        batch.append(named.unionByName(_truncate_rows(batch), allowMissingColumns=True))
 
 
 def _truncate_rows(batch: Batch) -> DataFrame:

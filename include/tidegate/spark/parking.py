@@ -125,6 +125,7 @@ class Parking:
 
     def _find_failing(self, batch: Batch) -> None:
         every_change = self.target.write_mode is WriteMode.APPEND
+        batch.follow = True  # every change counts here, and not just the last of each row
         halves = batch.halves(self.rest, old_rows=every_change)
         found = failing_columns(halves, self.shape, self.limits.max_dead_letters)
         for event, names in found.items():

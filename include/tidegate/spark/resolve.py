@@ -2,31 +2,54 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyspark.sql import Column as Expr
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from tidegate.schema.table import TableSchema
+from tidegate.spark.gaps import fill_gaps
 from tidegate.spark.survey import SchemaShare
-from tidegate.spark.typed import PUTS, LakeShape, cast_values, cells_of, keyed
+from tidegate.spark.typed import PUTS, LakeShape, cast_some, cast_values, cells_of, keyed
 
 
-def last_per_key(halves: DataFrame, shape: LakeShape) -> DataFrame:
-    """The state each key is left in; ``gone`` where there is no row any more."""
-    newest = Window.partitionBy(*shape.keys).orderBy(F.desc("pos"), F.desc("seq"))
-    last = halves.withColumn("nth", F.row_number().over(newest)).where("nth = 1").drop("nth")
+def last_per_key(halves: DataFrame, shape: LakeShape, *, in_order: bool = False) -> DataFrame:
+    """The state each key is left in; ``gone`` where there is no row any more.
+
+    ``in_order``: the changes of a key follow one another already, as a window over them leaves
+    them, so that they need not be sorted again. Otherwise the newest comes first, of which Spark
+    keeps one per key before it moves any row.
+    """
+    window = Window.partitionBy(*shape.keys)
+    if in_order:
+        later = F.lead("pos").over(window.orderBy("pos", "seq"))
+        last = halves.withColumn("later", later).where("later IS NULL").drop("later")
+    else:
+        nth = F.row_number().over(window.orderBy(F.desc("pos"), F.desc("seq")))
+        last = halves.withColumn("nth", nth).where("nth = 1").drop("nth")
     return last.withColumn("gone", _is_gone("act"))
 
 
 def last_typed(
-    log: DataFrame, shape: LakeShape, schema: TableSchema, share: SchemaShare
+    log: DataFrame,
+    shape: LakeShape,
+    schema: TableSchema,
+    share: SchemaShare,
+    gaps: Sequence[int],
+    *,
+    follow: bool,
 ) -> DataFrame:
-    """:func:`last_per_key` of a batch of one schema without gaps and old rows: values that a later
-    change replaces are never parsed."""
+    """:func:`last_per_key` of a batch of one schema without old rows: values that a later change
+    replaces are never parsed, but for those that may fill its gaps."""
     cells = cells_of(shape, schema, share)
     own = log.where(F.col("schema_id") == share.schema_id)
     halves = keyed(own, shape, schema, cells, images=False)
-    return cast_values(last_per_key(halves, shape), shape, cells, gaps=())
+    if not gaps:
+        return cast_values(last_per_key(halves, shape), shape, cells, gaps)
+    sent = cast_some(halves, shape, cells, gaps, gaps)
+    last = last_per_key(fill_gaps(sent, shape, gaps, follow=follow), shape, in_order=True)
+    return cast_values(last, shape, cells, gaps, done=gaps)
 
 
 def last_with_image(halves: DataFrame, shape: LakeShape) -> DataFrame:
@@ -45,7 +68,7 @@ def last_with_image(halves: DataFrame, shape: LakeShape) -> DataFrame:
     put = F.when(F.col("act").isin(*PUTS), F.struct(*carried))
     imaged = halves.withColumn("image", F.last(put, ignorenulls=True).over(until_now))
     kept = [name for name in halves.columns if name in own]
-    last = last_per_key(imaged.select(*kept, "image"), shape)
+    last = last_per_key(imaged.select(*kept, "image"), shape, in_order=True)
     return last.select(
         *kept,
         "gone",

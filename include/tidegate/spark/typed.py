@@ -17,7 +17,7 @@ the new one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Final
@@ -37,7 +37,8 @@ from tidegate.spark.survey import SchemaShare
 BITS: Final = 32
 """Columns per bit set; a bigint would hold 63, a round number reads better."""
 PUTS: Final = ("c", "u", "i")
-_FAILED, _ADJUSTED = 0, 1
+_FLAGS: Final = ("bad", "adj")
+"""Of columns that failed, and of those that were adjusted: in the order of ``Flags``."""
 _RAW: Final = ("op", "key", "before", "after", "unchanged")
 """Of the log, until values are cast."""
 
@@ -131,28 +132,52 @@ def keyed(
 
 
 def cast_values(
-    halves: DataFrame, shape: LakeShape, cells: Sequence[Cell | None], gaps: Sequence[int]
+    halves: DataFrame,
+    shape: LakeShape,
+    cells: Sequence[Cell | None],
+    gaps: Sequence[int],
+    *,
+    done: Collection[int] = (),
 ) -> DataFrame:
-    """The texts of ``halves`` as values, with their flags."""
+    """The texts of ``halves`` as values, with their flags; ``done``: those that are cast already
+    (:func:`cast_some`)."""
+    places = [i for i in range(len(cells)) if i not in done]
+    return cast_some(halves, shape, cells, gaps, places).drop(*_RAW)
+
+
+def cast_some(
+    halves: DataFrame,
+    shape: LakeShape,
+    cells: Sequence[Cell | None],
+    gaps: Sequence[int],
+    places: Collection[int],
+) -> DataFrame:
+    """The texts of the lake columns at ``places`` as values; the texts stay, for the others."""
     known = [name for name in halves.columns if name not in _RAW]
     # Two steps, so that the flags look at values that are there instead of parsing them again.
     values = halves.select(
         *known,
         *(
-            _value(cell, type_).alias(f"v{i}")
-            for i, (cell, type_) in enumerate(zip(cells, shape.types, strict=True))
+            _value(cells[i], shape.types[i]).alias(f"v{i}")
+            for i in sorted(places)
             if i not in shape.key
         ),
-        *(_gap(cells[i]).alias(f"n{i}") for i in gaps),
+        *(_gap(cells[i]).alias(f"n{i}") for i in gaps if i in places),
         *_RAW,
     )
-    flags = [_judged(cell, F.col(f"v{i}")) for i, cell in enumerate(cells)]
-    judged = values.select(
-        "*",
-        *(_bits(flags, word, _FAILED).alias(f"bad{word}") for word in shape.words),
-        *(_bits(flags, word, _ADJUSTED).alias(f"adj{word}") for word in shape.words),
+    flags = [_judged(cell, F.col(f"v{i}")) if i in places else None for i, cell in enumerate(cells)]
+    bits = {
+        f"{flag}{word}": _bits(flags, word, which)
+        for which, flag in enumerate(_FLAGS)
+        for word in shape.words
+    }
+    for name in known:
+        if name in bits:  # of places that were cast before
+            bits[name] = F.col(name).bitwiseOR(bits[name])
+    return values.select(
+        *(name for name in values.columns if name not in bits),
+        *(word.alias(name) for name, word in bits.items()),
     )
-    return judged.drop(*_RAW)
 
 
 def _judged(cell: Cell | None, value: Expr) -> Flags | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.support.postgres import SourceDatabase
@@ -149,3 +151,88 @@ def test_chunks_cover_every_row_once(source_db: SourceDatabase, ddl: str, by_key
             left = sum(len(source_db.rows(cut.select_sql(ITEMS, schema, chunk))) for chunk in rest)
             done = sum(len(source_db.rows(cut.select_sql(ITEMS, schema, c))) for c in chunks[:2])
             assert done + left == 10000
+
+
+def test_rows_written_since_a_mark_are_told_by_their_versions(
+    any_source_db: SourceDatabase,
+) -> None:
+    db = any_source_db
+    db.sql(
+        "CREATE TABLE items (id int PRIMARY KEY, note text)",
+        "INSERT INTO items SELECT g, 'old' FROM generate_series(1, 100) g",
+        "UPDATE items SET note = 'before' WHERE id <= 10",
+    )
+    settings, epoch = db.settings("public.items"), _epoch(db)
+    with open_cut(settings, (ITEMS,), epoch) as cut:
+        mark = cut.mark(ITEMS, cut.schema(ITEMS))
+    assert mark is not None
+    db.sql(
+        "BEGIN; UPDATE items SET note = 'undone' WHERE id > 50; ROLLBACK",
+        "SELECT * FROM items WHERE id = 70 FOR UPDATE",
+        "DELETE FROM items WHERE id IN (1, 2)",
+    )
+    with db.connect() as connection:
+        connection.execute("VACUUM (FREEZE) items")
+    with open_cut(settings, (ITEMS,), epoch) as cut:
+        known = cut.changed(ITEMS, cut.schema(ITEMS), mark)
+        assert known is not None and (known.rows, known.changed) == (98, 0)
+        other = replace(mark, line="another timeline")
+        assert cut.changed(ITEMS, cut.schema(ITEMS), other) is None
+        assert cut.changed(ITEMS, cut.schema(ITEMS), replace(mark, version=2**40)) is None
+    db.sql(
+        "UPDATE items SET note = note WHERE id = 5",
+        "BEGIN; SAVEPOINT a; INSERT INTO items VALUES (200, 'sub'); RELEASE a; COMMIT",
+    )
+    with open_cut(settings, (ITEMS,), epoch) as cut:
+        known = cut.changed(ITEMS, cut.schema(ITEMS), mark)
+        assert known is not None and (known.rows, known.changed) == (99, 2)
+        sql = cut.select_sql(ITEMS, cut.schema(ITEMS), known.predicate)
+        assert sorted(row[0] for row in _rows(db, sql)) == [5, 200]
+    db.sql("ALTER TABLE items ALTER note TYPE varchar")  # rewrites nothing
+    with open_cut(settings, (ITEMS,), epoch) as cut:
+        assert cut.changed(ITEMS, cut.schema(ITEMS), mark) is None
+
+
+def test_a_partitioned_table_has_no_mark(source_db: SourceDatabase) -> None:
+    source_db.sql(
+        "CREATE TABLE items (id int PRIMARY KEY) PARTITION BY RANGE (id)",
+        "CREATE TABLE items_1 PARTITION OF items FOR VALUES FROM (0) TO (10)",
+    )
+    with open_cut(source_db.settings("public.items"), (ITEMS,), _epoch(source_db)) as cut:
+        assert cut.mark(ITEMS, cut.schema(ITEMS)) is None
+
+
+def _rows(db: SourceDatabase, sql: str) -> list[tuple[int, str]]:
+    with db.connect() as connection:
+        return list(connection.execute(sql).fetchall())
+
+
+def test_the_survey_tells_which_columns_need_no_text(source_db: SourceDatabase) -> None:
+    source_db.sql(
+        "CREATE TABLE items (id int PRIMARY KEY, day date, late date, n int[], two int[],"
+        ' shifted text[], words varchar(9)[], moods text[], nothing bigint[], "it\'s" int[],'
+        " sums numeric(9,2)[])",
+        "INSERT INTO items VALUES"
+        " (1, '2024-02-29', 'infinity', '{1,NULL}', '{{1},{2}}', '[0:1]={a,b}', '{a}', '{}', NULL,"
+        "  '{1}', '{1}'),"
+        " (2, NULL, NULL, '{}', '{1}', '{a}', NULL, '{NULL}', NULL, '{1}', '{1}')",
+    )
+    settings = source_db.settings("public.items")
+    with open_cut(settings, (ITEMS,), _epoch(source_db)) as cut:
+        found = cut.survey(ITEMS, cut.schema(ITEMS))
+    assert found.plain == {"day", "n", "words", "moods", "nothing"}
+
+
+def test_an_array_that_is_too_large_is_measured_by_its_text(source_db: SourceDatabase) -> None:
+    """Arrays of NULLs are small until they are printed."""
+    source_db.sql(
+        "CREATE TABLE items (id int PRIMARY KEY, n int[], v text)",
+        "ALTER TABLE items ALTER n SET STORAGE EXTERNAL",
+        "INSERT INTO items VALUES (1, array_fill(NULL::int, ARRAY[90000]), 'short'),"
+        " (2, '{1}', repeat('ab', 200000)), (3, NULL, NULL)",
+    )
+    settings = source_db.settings("public.items").model_copy(update={"max_value_bytes": 400_000})
+    with open_cut(settings, (ITEMS,), _epoch(source_db)) as cut:
+        found = cut.survey(ITEMS, cut.schema(ITEMS))
+    assert dict(found.too_large) == {"n": 1}
+    assert found.plain == frozenset()

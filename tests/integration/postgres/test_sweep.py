@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from tests.support.pace import PACE
 from tests.support.stack import Stack
 from tidegate.errors import ConfigError, DataError, HeldError
 from tidegate.lake import positions
@@ -82,7 +83,7 @@ def test_writers_go_on_and_the_sweep_is_one_moment(orders: Callable[..., Stack])
     def write() -> None:
         nonlocal moved
         with made.db.connect() as connection:
-            while not stop.is_set():
+            while not stop.wait(PACE):
                 one, two = moved % 3000 + 1, (moved * 7 + 11) % 3000 + 1
                 with connection.transaction():
                     connection.execute(
@@ -264,6 +265,41 @@ def test_values_the_lake_cannot_hold_follow_the_policy_and_are_counted(
         ["2", "2024-02-29", "2024-02-29 23:59:59.999999+00:00", "12.34"],
         ["3", "None", "None", "None"],
     ]
+
+
+ARRAYS = {
+    "i": "int[]", "l": "bigint[]", "s": "smallint[]", "b": "boolean[]", "f": "real[]",
+    "d": "double precision[]", "t": "text[]", "v": "varchar(9)[]", "it's": "text[]",
+}  # fmt: skip
+
+
+def test_arrays_are_what_the_source_holds_by_either_way(
+    source_db: Any, stack: Callable[..., Stack]
+) -> None:
+    """Most are read as arrays; with one that has other bounds, a column is read as text."""
+    columns = ", ".join(f'"{name}" {type_}' for name, type_ in ARRAYS.items())
+    values = [
+        [1, None, -(2**31)], [2**63 - 1, None], [-32768, None], [True, False, None],
+        [1.5, None], [-0.0, 1e-300], ["", "NULL", None, 'a,"b\\', "{}"], ["null", None], ["it's"],
+    ]  # fmt: skip
+    rows = [values, [[] for _ in ARRAYS], [None for _ in ARRAYS]]
+    with source_db.connect() as connection:
+        for table in ("plain", "odd"):
+            connection.execute(f"CREATE TABLE {table} (id int PRIMARY KEY, {columns})")
+            marks = ", ".join(f"%s::{type_}" for type_ in ARRAYS.values())
+            for number, row in enumerate(rows):
+                connection.execute(f"INSERT INTO {table} VALUES ({number}, {marks})", row)
+    source_db.sql(
+        "INSERT INTO odd (id, t, i) VALUES (3, '[2:3]={a,b}', '{{1,2},{3,4}}'), (4, '{}', '{}')"
+    )
+    made = stack("public.plain", "public.odd")
+    swept = {table.table: table for table in made.sweep().tables}
+    wanted = [(number, *row) for number, row in enumerate(rows)]
+    assert (swept["public.plain"].rows, swept["public.plain"].parked) == (3, 0)
+    assert made.lake("public.plain") == sorted(wanted, key=repr)
+    assert (swept["public.odd"].rows, swept["public.odd"].parked) == (5, 1)
+    rest = (4, *([] if name in ("t", "i") else None for name in ARRAYS))
+    assert made.lake("public.odd") == sorted([*wanted, rest], key=repr)
 
 
 def test_a_key_range_is_read_again_and_the_rest_stays_current(

@@ -17,6 +17,9 @@ from tidegate.schema.types import Kind
 COMPRESSION: Final = 256
 """No value shrinks to less than this share of itself (pglz and lz4 stay below 255 to 1)."""
 
+_PRINTED: Final = 40
+"""What a stored byte becomes at most: eight NULL elements of an array are five characters each."""
+
 _STORED_SQL: Final = """
 SELECT coalesce(max(pg_catalog.pg_relation_size(c.reltoastrelid)), 0)
 FROM pg_catalog.pg_class c
@@ -33,7 +36,7 @@ def too_large(
     """Per column, in how many rows of ``table`` its value has more than ``most`` bytes, as text."""
     columns = [column for column in schema.columns if column.type.kind in _WIDE]
     stored = connection.execute(_STORED_SQL, (table.sql, table.sql)).fetchone() or (0,)
-    if not columns or int(stored[0]) * COMPRESSION <= most:
+    if not columns or int(stored[0]) <= _few(most):
         return {}
     counts = ", ".join(f"count(*) FILTER (WHERE {exceeds(c, most)})" for c in columns)
     row = connection.execute(f"SELECT {counts} FROM {from_sql}".encode()).fetchone() or ()
@@ -41,8 +44,15 @@ def too_large(
 
 
 def exceeds(column: Column, most: int) -> str:
-    """Whether a value has more than ``most`` bytes; never NULL."""
-    return f"coalesce({_size(column)} > {most}, false)"
+    """Whether a value has more than ``most`` bytes; never NULL. What is stored in few bytes is not
+    printed to be measured."""
+    stored = f"pg_column_size({quote_sql(column.name)})"
+    return f"CASE WHEN {stored} > {_few(most)} THEN {_size(column)} > {most} ELSE false END"
+
+
+def _few(most: int) -> int:
+    """Stored bytes that cannot become more than ``most``."""
+    return most // (COMPRESSION * _PRINTED)
 
 
 def stand_in(column: Column) -> str:

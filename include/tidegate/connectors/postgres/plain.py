@@ -1,14 +1,17 @@
 """Columns that a sweep may read without going through text.
 
-Dates, timestamps and decimals reach the lake as text, because JDBC has no infinity, BC or NaN for
-them. Such values are rare. One pass over the table at the cut (the one that counts its rows) tells
-which columns have none; those are read in binary form, which is exact and much cheaper (I6).
+Dates, timestamps, decimals and arrays reach the lake as text, because JDBC has no infinity, BC or
+NaN for them, and Spark no array of which the dimensions are not known. Such values are rare. One
+pass over the table at the cut (the one that counts its rows) tells which columns have none; those
+are read in binary form, which is exact and much cheaper (I6).
 """
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
+from tidegate.connectors.postgres.types import PLAIN_SQL
 from tidegate.names import quote_sql
 from tidegate.schema.table import Column, TableSchema
 from tidegate.schema.types import Kind
@@ -27,12 +30,30 @@ _WITHIN: Final = {
     Kind.TIMESTAMP: "min({0}) >= '1900-01-01' AND max({0}) < '10000-01-01'",
     Kind.TIMESTAMPTZ: "min({0}) >= '1900-01-01 00:00Z' AND max({0}) < '10000-01-01 00:00Z'",
     Kind.DECIMAL: "max({0}) <> 'NaN'",  # NaN sorts above every number
+    # Of an empty array both are NULL.
+    Kind.LIST: "bool_and(array_ndims({0}) = 1 AND array_lower({0}, 1) = 1)",
 }
+
+_ELEMENTS: Final = {**PLAIN_SQL, Kind.STRING: "text"}
+_ARRAY: Final = re.compile(
+    r"(boolean|smallint|integer|bigint|real|double precision"
+    r"|text|character varying(\(\d+\))?)\[\]\Z"
+)
+"""Arrays whose elements JDBC hands over as the lake has them."""
 
 
 def candidates(schema: TableSchema) -> tuple[Column, ...]:
     """Columns worth asking about."""
-    return tuple(c for c in schema.columns if c.type.kind in _WITHIN and not c.recast)
+    return tuple(c for c in schema.columns if c.type.kind in _WITHIN and _askable(c))
+
+
+def _askable(column: Column) -> bool:
+    if column.recast:
+        return False
+    if column.type.kind is not Kind.LIST:
+        return True
+    # Spark looks an array's name up in the catalog, in quotes that it does not double.
+    return bool(_ARRAY.match(column.source_type)) and "'" not in column.name
 
 
 def summed(schema: TableSchema) -> tuple[Column, ...]:
@@ -65,6 +86,9 @@ def expression(column: Column) -> str:
 
 
 def _typed(column: Column) -> str:
+    if column.type.element is not None:
+        # No column of a table any more, or Spark believes in the dimensions it was declared with.
+        return f"coalesce({quote_sql(column.name)})::{_ELEMENTS[column.type.element.kind]}[]"
     # A domain would reach the driver as an unknown type, and without precision and scale Spark
     # would take a numeric for decimal(38,18). Nothing is rounded: the column has just these.
     limits = f"({column.type.precision},{column.type.scale})"

@@ -184,7 +184,7 @@ def selected(column: Column) -> str:
     kind = column.type.kind
     if kind is not Kind.STRING and native(column):
         # A domain would reach the driver as an unknown type.
-        return f"{quote_sql(column.name)}::{_PLAIN_SQL[kind]}"
+        return f"{quote_sql(column.name)}::{PLAIN_SQL[kind]}"
     return text_expression(column)
 
 
@@ -200,7 +200,7 @@ def text_expression(column: Column) -> str:
     return f"CASE WHEN {name} IS DISTINCT FROM NULL THEN concat({name}) END"
 
 
-_PLAIN_SQL: Final = {
+PLAIN_SQL: Final = {
     Kind.BOOLEAN: "boolean",
     Kind.INT: "integer",
     Kind.LONG: "bigint",
@@ -208,3 +208,4 @@ _PLAIN_SQL: Final = {
     Kind.DOUBLE: "double precision",
     Kind.BINARY: "bytea",
 }
+"""What a native value is cast to: a domain would reach the driver as an unknown type."""

@@ -71,8 +71,11 @@ def datetime(text: Column, type_: LogicalType, policy: Policy) -> CastResult:
     if policy is not Policy.CLAMP:
         return null_by_policy(text, exact, outside, policy)
 
-    def judge(known: Column) -> Flags:
-        at_an_end = F.coalesce((known == first) | (known == last), F.lit(False))
-        return text.isNotNull() & known.isNull(), at_an_end & outside
+    def at_an_end(known: Column) -> Column:
+        return F.coalesce((known == first) | (known == last), F.lit(False))
 
-    return CastResult(F.coalesce(exact, F.when(early, first).when(late, last)), judge)
+    def judge(known: Column) -> Flags:
+        return text.isNotNull() & known.isNull(), at_an_end(known) & outside
+
+    clamped = F.coalesce(exact, F.when(early, first).when(late, last))
+    return CastResult(clamped, judge, lambda known: known.isNull() | at_an_end(known))

@@ -23,6 +23,8 @@ class CastResult:
     judge: Callable[[Column], Flags]
     """The flags, given a column that holds ``value`` already: Spark would parse every text again
     for each flag otherwise."""
+    suspect: Callable[[Column], Column] = Column.isNull
+    """Whether a flag may be set at all, by a value alone."""
 
     @property
     def failed(self) -> Column:
