@@ -198,7 +198,9 @@ def with_columns(cli: Cli, table: str, columns: dict[str, Any]) -> None:
     cli.file.write_text(yaml.safe_dump(pipeline), encoding="utf-8")
 
 
-def configured(folder: Path, database: SourceDatabase, *tables: str, **source: Any) -> Cli:
+def configured(
+    folder: Path, database: SourceDatabase, *tables: str, shell: Shell | None = None, **source: Any
+) -> Cli:
     """A pipeline on ``database`` with its lake below ``folder``."""
     pipeline = {
         "pipeline_id": database.name,
@@ -223,4 +225,4 @@ def configured(folder: Path, database: SourceDatabase, *tables: str, **source: A
     }
     (folder / "pipeline.yaml").write_text(yaml.safe_dump(pipeline), encoding="utf-8")
     (folder / "platform.yaml").write_text(yaml.safe_dump(platform), encoding="utf-8")
-    return Cli(folder)
+    return Cli(folder, shell=shell)

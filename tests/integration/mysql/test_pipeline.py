@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.mysql import MysqlDatabase
+from tests.support.pace import PACE
 from tests.support.stack import Stack
 from tidegate.jobs.apply import run_apply
 from tidegate.jobs.capture import run_capture
@@ -47,18 +48,18 @@ def test_rows_that_change_during_a_sweep_arrive_once_and_right(
     mysql_db: MysqlDatabase, mysql_stack: Callable[..., Stack]
 ) -> None:
     mysql_db.sql(ORDERS)
-    fill(mysql_db, 6000)
+    fill(mysql_db, 3000)
     made = mysql_stack("orders")
     done = threading.Event()
 
     def write() -> None:
         with mysql_db.server.connect(mysql_db.name) as connection, connection.cursor() as cursor:
             number = 0
-            while not done.is_set():
+            while not done.wait(PACE):
                 number += 1
-                key = number * 37 % 6000 + 1
+                key = number * 37 % 3000 + 1
                 cursor.execute("UPDATE orders SET note = %s WHERE id = %s", (f"n{number}", key))
-                cursor.execute("DELETE FROM orders WHERE id = %s", (number * 101 % 6000 + 1,))
+                cursor.execute("DELETE FROM orders WHERE id = %s", (number * 101 % 3000 + 1,))
                 cursor.execute("INSERT INTO orders (customer, note) VALUES (1, 'late')")
 
     writer = threading.Thread(target=write)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +31,7 @@ def test_from_nothing_to_a_verified_table_and_back(
         "INSERT INTO orders SELECT i, 'first' FROM generate_series(1, 1000) i",
         "INSERT INTO items SELECT i, i FROM generate_series(1, 500) i",
     )
-    cli = replace(configured(tmp_path, source_db, "public.orders", "public.items"), shell=shell)
+    cli = configured(tmp_path, source_db, "public.orders", "public.items", shell=shell)
     with_columns(cli, "public.items", {"due": {"policy": "reject"}})
 
     ran = cli.result("run", "--once")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.support.cli import PASSWORD_VARIABLE, configured
+from tests.support.cli import PASSWORD_VARIABLE, Shell, configured
 from tests.support.postgres import SourceDatabase
 from tidegate.testing.postgres_server import PASSWORD
 
@@ -15,10 +15,12 @@ pytestmark = pytest.mark.postgres
 
 
 def test_validate_names_every_problem_of_the_source_with_its_fix(
-    source_db: SourceDatabase, tmp_path: Path
+    source_db: SourceDatabase, tmp_path: Path, shell: Shell
 ) -> None:
     source_db.sql("CREATE TABLE good (id int PRIMARY KEY)", "CREATE TABLE keyless (a int)")
-    cli = configured(tmp_path, source_db, "public.good", "public.keyless", "public.absent")
+    cli = configured(
+        tmp_path, source_db, "public.good", "public.keyless", "public.absent", shell=shell
+    )
     done = cli.run("validate")
     assert done.returncode == 2, done.stderr
     for name in ("public.keyless", "public.absent", "not ok"):
@@ -29,9 +31,11 @@ def test_validate_names_every_problem_of_the_source_with_its_fix(
     assert refused["code"] == "deploy.not_ready"
 
 
-def test_a_wrong_password_is_said_and_not_shown(source_db: SourceDatabase, tmp_path: Path) -> None:
+def test_a_wrong_password_is_said_and_not_shown(
+    source_db: SourceDatabase, tmp_path: Path, shell: Shell
+) -> None:
     source_db.sql("CREATE TABLE t (id int PRIMARY KEY)")
-    cli = configured(tmp_path, source_db, "public.t")
+    cli = configured(tmp_path, source_db, "public.t", shell=shell)
     cli.variables[PASSWORD_VARIABLE] = "hunter2-wrong"
     done = cli.run("validate")
     assert done.returncode == 2, done.stderr
@@ -42,16 +46,18 @@ def test_a_wrong_password_is_said_and_not_shown(source_db: SourceDatabase, tmp_p
 
 
 def test_a_source_that_is_away_is_a_problem_of_running_it(
-    source_db: SourceDatabase, tmp_path: Path
+    source_db: SourceDatabase, tmp_path: Path, shell: Shell
 ) -> None:
-    cli = configured(tmp_path, source_db, "public.t", port=1)
+    cli = configured(tmp_path, source_db, "public.t", port=1, shell=shell)
     error = cli.result("deploy", code=1)
     assert error["kind"] == "RetriableError"
 
 
-def test_deploy_capture_status_lag_undeploy(source_db: SourceDatabase, tmp_path: Path) -> None:
+def test_deploy_capture_status_lag_undeploy(
+    source_db: SourceDatabase, tmp_path: Path, shell: Shell
+) -> None:
     source_db.sql("CREATE TABLE t (id int PRIMARY KEY, v text)")
-    cli = configured(tmp_path, source_db, "public.t")
+    cli = configured(tmp_path, source_db, "public.t", shell=shell)
     planned = cli.result("deploy", "--dry-run")
     assert planned["status"] == "planned"
     assert source_db.value("SELECT count(*) FROM pg_publication") == 0
@@ -79,11 +85,17 @@ def test_deploy_capture_status_lag_undeploy(source_db: SourceDatabase, tmp_path:
 
 
 def test_an_airflow_connection_serves_the_command_line_too(
-    source_db: SourceDatabase, tmp_path: Path
+    source_db: SourceDatabase, tmp_path: Path, shell: Shell
 ) -> None:
     source_db.sql("CREATE TABLE t (id int PRIMARY KEY)")
     cli = configured(
-        tmp_path, source_db, "public.t", host="nowhere", password="-", connection_id="shop_db"
+        tmp_path,
+        source_db,
+        "public.t",
+        host="nowhere",
+        password="-",
+        connection_id="shop_db",
+        shell=shell,
     )
     error = cli.result("validate", code=2)
     assert error["code"] == "secrets.connection_missing"
@@ -93,10 +105,10 @@ def test_an_airflow_connection_serves_the_command_line_too(
 
 
 def test_what_is_not_built_yet_validates_and_is_refused_by_deploy(
-    source_db: SourceDatabase, tmp_path: Path
+    source_db: SourceDatabase, tmp_path: Path, shell: Shell
 ) -> None:
     source_db.sql("CREATE TABLE t (id int PRIMARY KEY)")
-    cli = configured(tmp_path, source_db, "public.t")
+    cli = configured(tmp_path, source_db, "public.t", shell=shell)
     pipeline = yaml.safe_load(cli.file.read_text())
     webhook = {"sink_id": "hook", "sink_type": "webhook", "webhook": {"url": "http://localhost/"}}
     cli.file.write_text(yaml.safe_dump(pipeline | {"sinks": [webhook]}))

@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from tests.support.pace import PACE
 from tests.support.postgres import SourceDatabase
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
@@ -42,7 +43,7 @@ def write(db: SourceDatabase, stop: threading.Event, seed: int) -> None:
     """Transactions of a few statements, some of them rolled back."""
     chance = random.Random(seed)
     with db.connect() as connection:
-        while not stop.is_set():
+        while not stop.wait(PACE):
             connection.execute("BEGIN")
             try:
                 for _ in range(chance.randint(1, 4)):

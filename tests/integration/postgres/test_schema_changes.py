@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support.cli import configured
+from tests.support.cli import Shell, configured
 from tests.support.stack import Stack
 from tidegate import faults
 from tidegate.control import schemas as control
@@ -120,9 +120,11 @@ def test_changes_the_lake_follows_and_what_readers_see(stack: Callable[..., Stac
     assert [(c.name, c.number) for c in newest.columns] == [("id", 1), ("b", 2), ("d", 3)]
 
 
-def approve_on_the_command_line(made: Stack, tables: tuple[str, ...], folder: Path) -> None:
-    """The same actions as a person has them, each a process of its own."""
-    cli = configured(folder, made.db, *(f"public.{name}" for name in tables))
+def approve_on_the_command_line(
+    made: Stack, tables: tuple[str, ...], folder: Path, shell: Shell
+) -> None:
+    """The same actions as a person has them."""
+    cli = configured(folder, made.db, *(f"public.{name}" for name in tables), shell=shell)
     home = {"lake": {"home": made.platform.lake.home}}
     (folder / "platform.yaml").write_text(yaml.safe_dump(home), encoding="utf-8")
     (entry,) = cli.result("schema", "--held", "--table", "public.narrow")["held"]
@@ -148,6 +150,7 @@ def test_what_is_held_is_approved_and_flows_from_its_position(
     fault: Callable[[str], None],
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
+    shell: Shell,
 ) -> None:
     tables = ("retyped", "casted", "narrow", "guess", "fine")
     made = stack(*(f"public.{name}" for name in tables), deployed=False)
@@ -205,7 +208,7 @@ def test_what_is_held_is_approved_and_flows_from_its_position(
     assert made.state("public.retyped").state == "held"
     assert let(made, "retyped").opened == ("public.retyped",)  # the approval was durable
     assert let(made, "casted", casts={"v": "int"}).statements == ()
-    approve_on_the_command_line(made, tables, tmp_path)
+    approve_on_the_command_line(made, tables, tmp_path, shell)
     named = let(made, "guess", renames={"y": "z"})
     assert named.next_held is not None  # z → w is as uncertain as y → z
     # Killed after the old column was set aside, before the new one was added.
