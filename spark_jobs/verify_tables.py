@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from tidegate.config.verify import share
+from tidegate.config.verify import extent
 from tidegate.jobs.door import Call, main
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--sample", help="a share of the keys, as 5%%; else the pipeline's own")
+    parser.add_argument("--sample", help="as 5%%, or changed; else the pipeline's own")
     parser.add_argument("--repair", action="store_true")
     parser.add_argument("--dry-run", action="store_true")
 
@@ -24,7 +24,7 @@ def job(call: Call) -> Any:
         call.pipeline,
         call.platform,
         tables=call.tables,
-        sample=share(sample) if sample else call.pipeline.verify.share,
+        extent=extent(sample) if sample else call.pipeline.verify.extent,
         repair=call.options.repair,
         dry_run=call.options.dry_run,
         run=call.run,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from tidegate.config.pipeline import LakeTarget, PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.connectors.cut import ExactCut
+from tidegate.connectors.marking import MarkingCut
 from tidegate.connectors.protocol import Capability
 from tidegate.connectors.registry import open_source
 from tidegate.envelope.position import Position
@@ -29,11 +30,13 @@ from tidegate.lake.change_log import ChangeLog
 from tidegate.lake.dead_letters import DeadLetters
 from tidegate.lake.gate import Gate, GateState, Lease
 from tidegate.lake.pauses import refuse_stopped
+from tidegate.lake.proofs import Base
 from tidegate.observability import log
 from tidegate.observability.progress import Progress
 from tidegate.schema.contract import contracted
 from tidegate.schema.table import TableSchema
 from tidegate.spark.checksum import equal_rows
+from tidegate.spark.continuing import Continuing
 from tidegate.spark.letters import typed_keys
 from tidegate.spark.mending import mend
 from tidegate.spark.repair import Repair
@@ -61,6 +64,8 @@ class Task:
     settle: Callable[[LakeTarget, Position, Comparison, TableVerdict], TableVerdict]
     """Has the last word on a verdict; the table's lease is held."""
     repair: bool = False
+    base: Callable[[LakeTarget], Base | None] | None = None
+    """An earlier comparison of the table to go on from; asked after ``select``."""
 
 
 class Comparer:
@@ -195,6 +200,10 @@ class Comparer:
         kept = self._kept_back(target, table, schema, selection)
         if kept is not None:
             selection = Without(selection, kept.keys)
+        else:
+            continued = self._continued(cut, target, task, table, schema)
+            if continued is not None:
+                return task.settle(target, cut.position, *continued)
         part = selection.part(cut, schema)
         sides = Sides.of(self.spark, cut, target, schema, self.platform.sweep, part)
         snapshot = commits.head_id(table) or 0
@@ -211,6 +220,30 @@ class Comparer:
         finally:
             cached.release()
             selection.release()
+
+    def _continued(
+        self,
+        cut: ExactCut,
+        target: LakeTarget,
+        task: Task,
+        table: Table,
+        schema: TableSchema,
+    ) -> tuple[Comparison, TableVerdict] | None:
+        """The verdict that the table is still equal; None: every row must be looked at."""
+        base = task.base(target) if task.base is not None else None
+        if base is None or not isinstance(cut, MarkingCut):
+            return None
+        settings = self.platform.sweep
+        known = Continuing(self.spark, cut, target, schema, settings, table, base).equal()
+        if known is None:
+            return None
+        found = Comparison(known.rows, known.rows)
+        verdict = TableVerdict.of(target.source, found, commits.head_id(table) or 0)
+        reason = (
+            f"{known.compared} rows changed since all were found equal"
+            f" (snapshot {base.snapshot_id}), and were compared"
+        )
+        return found, replace(verdict, reason=reason)
 
     def _kept_back(
         self, target: LakeTarget, table: Table, schema: TableSchema, selection: Selection

@@ -22,6 +22,16 @@ from tidegate.names import POSITION_PROPERTY, RUN_PROPERTY, STEP_PROPERTY
 
 _CHANGES_ROWS: Final = frozenset({Operation.APPEND, Operation.OVERWRITE, Operation.DELETE})
 
+_FILES: Final = (
+    "added-data-files",
+    "deleted-data-files",
+    "added-delete-files",
+    "removed-delete-files",
+    "added-dvs",
+    "removed-dvs",
+)
+"""What a snapshot's summary counts if it has touched rows."""
+
 
 @dataclass(frozen=True, slots=True)
 class SnapshotInfo:
@@ -150,6 +160,19 @@ def is_foreign(snapshot: Snapshot) -> bool:
     # Spark's metadata-only DELETE drops snapshot properties, so a step of ours may look foreign
     # until the stamp that follows it; only what no later stamp covers is reported.
     return _operation(snapshot) in _CHANGES_ROWS and STEP_PROPERTY not in summary(snapshot)
+
+
+def rows_changed_since(table: Table, snapshot_id: int) -> bool | None:
+    """Whether any snapshot of ``main`` after ``snapshot_id`` changed rows; None if that one is no
+    longer among its ancestors. Stamps and rewrites change none."""
+    changed = False
+    for snapshot in ancestors(table.metadata):
+        if snapshot.snapshot_id == snapshot_id:
+            return changed
+        facts = summary(snapshot)
+        files = any(int(facts.get(name, "0")) for name in _FILES)
+        changed = changed or (files and _operation(snapshot) in _CHANGES_ROWS)
+    return None
 
 
 def _had_ancestors(metadata: TableMetadata, snapshot: Snapshot) -> bool:

@@ -8,7 +8,7 @@ and a sweep or another program's write ends them; no commit of the lake table is
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -20,6 +20,7 @@ from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.types import IntegerType, LongType, NestedField, StringType, TimestamptzType
 
 from tidegate.config.pipeline import PipelineConfig
+from tidegate.envelope.mark import Mark
 from tidegate.errors import RetriableError
 from tidegate.lake import commits, positions
 from tidegate.lake.coverage import Coverage
@@ -44,6 +45,27 @@ _SCHEMA: Final = Schema(
 
 
 @dataclass(frozen=True, slots=True)
+class Base:
+    """A comparison of every row that found none differing: what a later one may continue."""
+
+    snapshot_id: int
+    """The snapshot that was compared; it is never carried on to another one."""
+    rows: int
+    mark: Mark
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "snapshot_id": self.snapshot_id,
+            "rows": self.rows,
+            "mark": self.mark.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Base:
+        return cls(data["snapshot_id"], data["rows"], Mark.from_dict(data["mark"]))
+
+
+@dataclass(frozen=True, slots=True)
 class Proof:
     """What is known of one table, on one of its snapshots."""
 
@@ -51,6 +73,7 @@ class Proof:
     run: str
     snapshot_id: int
     coverage: Coverage
+    base: Base | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +113,10 @@ class Proofs:
         for row in reversed(self._ledger.read().rows):
             if row["version"] > PROOF_VERSION:
                 continue  # what a newer release proved is not known here
-            coverage = Coverage.from_dict(json.loads(row["coverage"]))
-            proof = Proof(row["table"], row["run"], row["snapshot_id"], coverage)
+            known = json.loads(row["coverage"])
+            base = Base.from_dict(known["base"]) if known.get("base") else None
+            coverage = Coverage.from_dict(known)
+            proof = Proof(row["table"], row["run"], row["snapshot_id"], coverage, base)
             found.setdefault(proof.table, []).append(proof)
         return found
 
@@ -157,11 +182,12 @@ def _ends_proofs(snapshot: Snapshot) -> str | None:
 
 
 def _row(proof: Proof) -> dict[str, Any]:
+    base = {"base": proof.base.to_dict()} if proof.base else {}
     return {
         "version": PROOF_VERSION,
         "table": proof.table,
         "run": proof.run,
         "at": datetime.now(UTC),
         "snapshot_id": proof.snapshot_id,
-        "coverage": json.dumps(proof.coverage.to_dict()),
+        "coverage": json.dumps(proof.coverage.to_dict() | base),
     }

@@ -21,6 +21,9 @@ SEPARATOR: Final = 31
 """ASCII unit separator between the columns of a key. Keys that hold it may share a place; places
 need not be unique."""
 
+STRETCH: Final = 64
+"""Single keys that begin with a whole number are looked for in stretches of so many numbers: few
+enough for an index, and none of them is said to be a row's."""
 MOST_ROUNDS: Final = 16
 """How often the numbers of a table may go through all buckets before its stripes are made wider:
 each time is a range of its own for every part of the table."""
@@ -98,6 +101,12 @@ def bucket_arcs(buckets: Iterable[int]) -> Arcs:
 def place_arcs(places: Iterable[int]) -> Arcs:
     """Single places as arcs."""
     return _merged((place, place + 1) for place in places)
+
+
+def stretches(starts: Iterable[int]) -> Ranges:
+    """Stretches of :data:`STRETCH` numbers that begin at ``starts``, neighbours as one."""
+    arcs = _merged((start, start + STRETCH) for start in starts)
+    return tuple((lower, upper - 1) for lower, upper in arcs)
 
 
 def _merged(ranges: Iterable[tuple[int, int]]) -> Arcs:

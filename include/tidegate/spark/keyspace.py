@@ -9,7 +9,7 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from tidegate.schema.keyspace import BUCKET_PLACES, BUCKETS, SEPARATOR, Arcs, Striping
+from tidegate.schema.keyspace import BUCKET_PLACES, BUCKETS, SEPARATOR, STRETCH, Arcs, Striping
 from tidegate.schema.table import Column, TableSchema
 from tidegate.schema.types import Kind
 from tidegate.spark.audit import column as named
@@ -21,6 +21,12 @@ def place(schema: TableSchema) -> SparkColumn:
     texts = [_text(column) for column in schema.key_columns]
     digest = F.sha2(F.concat_ws(chr(SEPARATOR), *texts), 256)
     return F.conv(F.substring(digest, 1, 4), 16, 10).cast("int")
+
+
+def stretch(column: Column) -> SparkColumn:
+    """Where the stretch begins that a row's number lies in."""
+    number = named(column.name).cast("bigint")
+    return number - F.pmod(number, F.lit(STRETCH))
 
 
 def bucket(schema: TableSchema, striping: Striping | None = None) -> SparkColumn:

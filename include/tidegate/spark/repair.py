@@ -75,9 +75,9 @@ class Repair:
         faults.point("repair.after_branch")
         self._delete(keys)
         faults.point("repair.after_delete")
-        names = [column.name for column in self.sides.schema.key_columns]
-        read = self.sides.read(keys_predicate(self.sides, keys))
-        rows = self.sides.as_lake(read.frame).join(keys, names, "left_semi")
+        # The source may send neighbours too, whose values are no matter of this repair.
+        read = self.sides.read(keys_predicate(self.sides, keys), keys=keys)
+        rows = self.sides.as_lake(read.frame)
         written = publish.append(rows, self.target, branch=self.branch, properties=self._part())
         check_exact(self.target.source, read.seen())
         faults.point("repair.after_rows")

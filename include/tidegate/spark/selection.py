@@ -16,11 +16,11 @@ from pyspark.sql import functions as F
 
 from tidegate.connectors.cut import ExactCut
 from tidegate.errors import ConfigError
-from tidegate.schema.keyspace import BUCKETS, Striping, bucket_arcs, place_arcs
+from tidegate.schema.keyspace import BUCKETS, Striping, bucket_arcs, place_arcs, stretches
 from tidegate.schema.table import Column, TableSchema
 from tidegate.schema.types import Kind
 from tidegate.spark.audit import column as named
-from tidegate.spark.keyspace import bucket, place, striped, within
+from tidegate.spark.keyspace import bucket, place, stretch, striped, within
 from tidegate.spark.sides import Part, Sides
 
 MOST_PLACES: Final = 4096
@@ -108,11 +108,16 @@ class Buckets:
 def striping(cut: ExactCut, schema: TableSchema, width: int | None) -> Striping | None:
     """Stripes of a table whose key begins with a whole number, of ``width`` if it still suits."""
     key = schema.key_columns[0]
-    if key.recast or key.type.kind not in (Kind.INT, Kind.LONG):
+    if not _is_number(key):
         return None
     # Of an empty table any will do.
     low, high = cut.span(schema.table, key) or (0, BUCKETS - 1)
     return Striping.over(key.name, low, high, width)
+
+
+def _is_number(key: Column) -> bool:
+    """Whether ranges of a key's first column mean the same on both sides."""
+    return not key.recast and key.type.kind in (Kind.INT, Kind.LONG)
 
 
 def _halves(ends: tuple[int, int]) -> list[tuple[int, int]]:
@@ -213,11 +218,19 @@ class Interval:
 def keys_predicate(sides: Sides, keys: DataFrame) -> str | None:
     """The source's predicate for rows that may have one of ``keys``; None: it cannot tell, or there
     are so many of them that it would not help."""
-    places = keys.select(place(sides.schema).alias("place")).distinct().limit(MOST_PLACES + 1)
-    found = [row.place for row in places.collect()]
+    key = sides.schema.key_columns[0]
+    numbered = _is_number(key)
+    at = stretch(key) if numbered else place(sides.schema)
+    found = [
+        row.at for row in keys.select(at.alias("at")).distinct().limit(MOST_PLACES + 1).collect()
+    ]
+    if not found:
+        return "false"
     if len(found) > MOST_PLACES:
         return None
-    return sides.cut.keys_sql(sides.schema, place_arcs(found)) if found else "false"
+    if numbered:  # the source finds them by an index, others by a look at every key
+        return sides.cut.ranges_sql(key, stretches(found))
+    return sides.cut.keys_sql(sides.schema, place_arcs(found))
 
 
 def time_column(sides: Sides, name: str) -> Column:

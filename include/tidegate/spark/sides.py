@@ -63,9 +63,16 @@ class Sides:
         """The source's rows at the cut that ``predicate`` (the source's SQL) lets through."""
         return self.as_lake(self.read(predicate, all_rows=True).frame)
 
-    def read(self, predicate: str | None = None, *, all_rows: bool = False) -> SourceRead:
-        """Like :meth:`source`, in the source's types and with what was seen on the way; only with
-        ``all_rows`` those that hold a value too large to be taken."""
+    def read(
+        self,
+        predicate: str | None = None,
+        *,
+        keys: DataFrame | None = None,
+        all_rows: bool = False,
+    ) -> SourceRead:
+        """Like :meth:`source`, in the source's types and with what was seen on the way; with
+        ``keys`` of those keys only; only with ``all_rows`` those that hold a value too large to be
+        taken."""
         chunks = self.chunks
         if predicate is not None:
             chunks = tuple(
@@ -74,7 +81,7 @@ class Sides:
             )
         return Reading(
             self.session, self.cut, self.schema, self.survey, self.settings, all_rows
-        ).rows(chunks)
+        ).rows(chunks, keys)
 
     def lake(self, snapshot_id: int) -> DataFrame:
         """The rows of a snapshot that stand for the source's."""

@@ -95,8 +95,9 @@ class Reading:
     all_rows: bool = False
     """Whether rows with a value that is too large are read, something small in its place."""
 
-    def rows(self, chunks: Sequence[Chunk]) -> SourceRead:
-        """The rows of ``chunks`` as lake values."""
+    def rows(self, chunks: Sequence[Chunk], keys: DataFrame | None = None) -> SourceRead:
+        """The rows of ``chunks`` as lake values; with ``keys`` of those keys only, so that what is
+        seen is theirs alone."""
         parts: Sequence[Chunk | str] = chunks or ("false",)  # an empty table may have no chunk
         raw = self.query(
             self.cut.select_sql(
@@ -108,7 +109,7 @@ class Reading:
             )
             for part in parts
         )
-        return self._typed(raw)
+        return self._typed(raw, keys)
 
     def query(self, statements: Iterable[str]) -> DataFrame:
         """The rows of ``statements`` together, over at most ``parallelism`` connections."""
@@ -169,7 +170,7 @@ class Reading:
         }
         return self.session.read.format("jdbc").options(**options).load()
 
-    def _typed(self, raw: DataFrame) -> SourceRead:
+    def _typed(self, raw: DataFrame, keys: DataFrame | None) -> SourceRead:
         names = tuple(column.name for column in self.schema.columns)
         casts = self.casts
         observation = Observation()
@@ -181,6 +182,8 @@ class Reading:
             ),
             *(named(c.name).alias(f"_cdc_text{i}") for i, c in enumerate(casts)),
         )
+        if keys is not None:
+            values = values.join(keys, keys.columns, "left_semi")
         if not casts:
             marked = values.withColumn(BAD, F.lit(False))
             return SourceRead(marked, names, (), observation)

@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.mysql import MysqlDatabase
 from tests.support.stack import Stack
+from tidegate.config.verify import Extent
 from tidegate.connectors.mysql import capture
 from tidegate.connectors.mysql.held import HeldCut, open_held
 from tidegate.connectors.selecting import Checksum
@@ -113,7 +114,7 @@ def test_equal_sums_are_enough(made: Stack, monkeypatch: pytest.MonkeyPatch) -> 
     found = verdict(made)
     assert (found.status, found.coverage) == ("equal", 100)
     assert found.source_rows == found.lake_rows == 401 - 36
-    assert verdict(made, sample=0.1).status == "equal"
+    assert verdict(made, extent=Extent(0.1)).status == "equal"
 
 
 def test_what_differs_is_named_and_mended(made: Stack) -> None:

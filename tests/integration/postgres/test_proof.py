@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.stack import Stack
+from tidegate.config.verify import Extent
 from tidegate.control.records import VerifiedThrough
 from tidegate.control.status import status
 from tidegate.jobs.apply import run_apply
@@ -43,7 +44,7 @@ def test_samples_add_up_and_sweeps_writes_and_rollbacks_withdraw(
     rows, shares = [], []
     for number in range(3):
         made.db.sql(f"UPDATE places SET name = 'round {number}' WHERE id % 5 = {number}")
-        result = run_verify(made.spark, made.pipeline, made.platform, sample=SAMPLE)
+        result = run_verify(made.spark, made.pipeline, made.platform, extent=Extent(SAMPLE))
         (table,) = result.tables
         assert (table.status, table.first, table.error) == ("equal", (), None)
         rows.append(table.source_rows)

@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.stack import Stack
 from tidegate import faults
+from tidegate.config.verify import Extent
 from tidegate.jobs.verdict import TableVerdict
 from tidegate.jobs.verify import run_verify
 from tidegate.lake import commits, positions
@@ -122,7 +123,7 @@ def test_a_branch_that_breaks_the_users_suite_is_not_published(
     made = stack(TABLE, lake={"tables": {TABLE: {"expectations": [rule, count]}}})
     made.swept()
     plant(made, "DELETE FROM {0} WHERE id = 7")
-    halves = sorted(verify(made, repair=True, sample=0.5).status for _ in range(2))
+    halves = sorted(verify(made, repair=True, extent=Extent(0.5)).status for _ in range(2))
     assert halves == ["equal", "repaired"]  # the suite is asked about the whole table
     made.db.sql("INSERT INTO things VALUES (301, 'n')")
     plant(made, "DELETE FROM {0} WHERE id = 7")

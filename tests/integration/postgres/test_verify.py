@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.stack import Stack
+from tidegate.config.verify import Extent
 from tidegate.jobs import comparing
 from tidegate.jobs.verdict import TableVerdict
 from tidegate.jobs.verify import run_verify
@@ -171,7 +172,7 @@ def test_a_planted_difference_of_every_kind_is_found_whole_and_by_samples(
     # By samples: each finds what lies in its part of the keys; parts that differ come again.
     keys: set[str] = set()
     for covered in (50, 100):
-        (part,) = run_verify(made.spark, made.pipeline, made.platform, sample=0.5).tables
+        (part,) = run_verify(made.spark, made.pipeline, made.platform, extent=Extent(0.5)).tables
         assert (part.status, part.error) == ("different", None)
         assert 2800 < part.source_rows < 3200
         keys |= {one.key["id"] for one in part.first}
@@ -180,6 +181,6 @@ def test_a_planted_difference_of_every_kind_is_found_whole_and_by_samples(
     assert (found.missing, found.extra, found.different) == (1, 2, 3)
     assert {one.key["id"]: (one.kind, one.columns) for one in found.first} == PLANTED
     (mended,) = run_verify(
-        made.spark, made.pipeline, made.platform, sample=0.01, repair=True
+        made.spark, made.pipeline, made.platform, extent=Extent(0.01), repair=True
     ).tables
     assert (mended.status, mended.repaired, mended.coverage) == ("repaired", 6, 100.0)

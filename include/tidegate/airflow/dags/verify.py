@@ -33,7 +33,7 @@ def verify_params(setting: Setting) -> dict[str, Param]:
             type="string",
             title="Sample",
             description="Share of each table's keys, as `5%`; successive runs take others, until"
-            " all are covered.",
+            " all are covered. Or `changed`: only what changed since every row was found equal.",
         ),
         "repair": Param(
             False,

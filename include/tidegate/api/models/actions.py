@@ -39,7 +39,12 @@ class VerifyRequest(Body):
 
     model_config = example(tables=["public.orders"], sample="5%")
     tables: Tables = None
-    sample: str | None = Field(None, pattern=r"^[0-9]{1,3}(\.[0-9]{1,3})?%?$", examples=["5%"])
+    sample: str | None = Field(
+        None,
+        pattern=r"^([0-9]{1,3}(\.[0-9]{1,3})?%?|changed)$",
+        description="A share of the keys; or only what changed since every row was found equal.",
+        examples=["5%", "changed"],
+    )
     repair: bool = False
     dry_run: bool = False
 

@@ -156,9 +156,10 @@ def verify(
         str | None,
         typer.Option(
             "--sample",
-            metavar="PERCENT",
+            metavar="PERCENT|changed",
             help="Only a share of the keys, as `5%`: those whose proof is the oldest, so that 20"
-            " runs of 5% cover everything. By default the pipeline's verify.sample.",
+            " runs of 5% cover everything. `changed`: only what changed since every row was found"
+            " equal. By default the pipeline's verify.sample.",
             show_default=False,
         ),
     ] = None,
@@ -179,9 +180,9 @@ def verify(
         tables = call.tables(table)
         call.refuse_stopped()
         from tidegate.cli.spark import spark
-        from tidegate.config.verify import share
+        from tidegate.config.verify import extent
 
-        wanted = share(sample) if sample is not None else call.pipeline.verify.share
+        wanted = extent(sample) if sample is not None else call.pipeline.verify.extent
         with ProgressView(call.output) as progress, spark(call, "verify") as session:
             from tidegate.jobs.verify import run_verify
 
@@ -190,7 +191,7 @@ def verify(
                 call.pipeline,
                 call.platform,
                 tables=tables,
-                sample=wanted,
+                extent=wanted,
                 repair=repair,
                 dry_run=dry_run,
                 progress=progress,

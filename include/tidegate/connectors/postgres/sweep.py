@@ -16,7 +16,16 @@ from datetime import datetime
 from typing import Final
 
 from tidegate.connectors.cut import Chunk, JdbcRead, KeyFacts, Settled, Survey, lost_flag
-from tidegate.connectors.postgres import checksum, discover, large_values, plain, selection, types
+from tidegate.connectors.marking import Changed
+from tidegate.connectors.postgres import (
+    checksum,
+    discover,
+    large_values,
+    plain,
+    row_versions,
+    selection,
+    types,
+)
 from tidegate.connectors.postgres import chunks as chunking
 from tidegate.connectors.postgres.connection import (
     Connection,
@@ -36,6 +45,7 @@ from tidegate.connectors.postgres.replication import (
 from tidegate.connectors.postgres.settings import PostgresSettings
 from tidegate.connectors.postgres.table_facts import look
 from tidegate.connectors.selecting import Checksum, ranges_sql
+from tidegate.envelope.mark import Mark
 from tidegate.envelope.position import Position, boundary
 from tidegate.errors import ConfigError, HeldError, RetriableError
 from tidegate.names import TableId, quote_sql
@@ -67,10 +77,12 @@ class PostgresCut:
         holder: Connection,
         position: Position,
         snapshot_name: str,
+        timeline: int,
         relations: dict[TableId, discover.Relation],
     ) -> None:
         self._settings = settings
         self._holder = holder
+        self._timeline = timeline
         self._relations = relations
         self._schemas: dict[TableId, TableSchema] = {}
         self._deadline = time.monotonic() + settings.max_snapshot_seconds
@@ -132,7 +144,7 @@ class PostgresCut:
         asked = zip(plain.candidates(schema), row[1 + 3 * len(keys) :], strict=True)
         return Survey(
             rows=int(row[0]),
-            plain=frozenset(column.name for column, fine in asked if fine),
+            plain=frozenset(column.name for column, fine in asked if fine) - large.keys(),
             keys=facts,
             too_large=large,
         )
@@ -226,6 +238,18 @@ class PostgresCut:
             rows, total = self._holder.execute(sql.encode()).fetchone() or (0, 0)
         return Checksum(int(rows), int(total))
 
+    def mark(self, table: TableId, schema: TableSchema) -> Mark | None:
+        facts = self.facts(table)
+        with self._asking("marking the rows"):
+            return row_versions.mark(self._holder, self._timeline, schema, facts)
+
+    def changed(self, table: TableId, schema: TableSchema, since: Mark) -> Changed | None:
+        facts = self.facts(table)
+        with self._asking("looking for changed rows"):
+            return row_versions.changed(
+                self._holder, self._timeline, self._from(table), schema, facts, since
+            )
+
     def native(self, column: Column) -> bool:
         return types.native(column)
 
@@ -262,9 +286,9 @@ def open_cut(
     try:
         with translated(settings, "locking tables for the cut"):
             relations = _lock(holder, settings, tables)
-        slot, snapshot_name = _cut(settings, holder, epoch)
+        slot, snapshot_name, timeline = _cut(settings, holder, epoch)
         position = boundary(epoch, slot.consistent_point)
-        yield PostgresCut(settings, holder, position, snapshot_name, relations)
+        yield PostgresCut(settings, holder, position, snapshot_name, timeline, relations)
     finally:
         holder.close()
 
@@ -298,11 +322,13 @@ def _lock(
     return relations
 
 
-def _cut(settings: PostgresSettings, holder: Connection, epoch: str) -> tuple[NewSlot, str]:
+def _cut(settings: PostgresSettings, holder: Connection, epoch: str) -> tuple[NewSlot, str, int]:
+    """The slot, the name of its snapshot and the timeline they belong to."""
     exporter = connect_replication(settings, "cut")
     try:
         with translated(settings, "making the cut"):
-            check_system(epoch, identify(exporter).identifier, settings.tables)
+            system = identify(exporter)
+            check_system(epoch, system.identifier, settings.tables)
             name = f"tidegate_cut_{uuid.uuid4().hex[:12]}"
             try:
                 slot = create_temporary_slot(exporter, name, settings.cut_timeout_seconds)
@@ -312,7 +338,7 @@ def _cut(settings: PostgresSettings, holder: Connection, epoch: str) -> tuple[Ne
             # keeps WAL and catalog rows, need not live as long as the read.
             holder.execute(f"SET TRANSACTION SNAPSHOT '{slot.snapshot}'".encode())
             row = holder.execute("SELECT pg_catalog.pg_export_snapshot()").fetchone()
-            return slot, str((row or ("",))[0])
+            return slot, str((row or ("",))[0]), system.timeline
     finally:
         exporter.close()
 

@@ -75,7 +75,7 @@ export function verify(pipeline, tables) {
     pipeline,
     fields: [
       tablesField(tables),
-      { name: "sample", kind: "text", label: "Share of the keys (optional)", placeholder: "5%", help: "Without it, what the pipeline's file says." },
+      { name: "sample", kind: "text", label: "Share of the keys (optional)", placeholder: "5%", help: "Or: changed, for what changed since every row was equal. Without it, what the pipeline's file says." },
       { name: "repair", kind: "check", label: "Repair: read the keys that differ again" },
       DRY,
     ],
