@@ -15,8 +15,8 @@ from benchmarks import report
 FULL: Final[dict[str, tuple[str, list[int], list[str]]]] = {
     "capture": ("capture", [1_000_000], []),
     "sweep": ("sweep", [5_000_000], []),
-    "capture-rich": ("capture", [300_000], ["rich"]),
-    "sweep-rich": ("sweep", [1_000_000], ["rich"]),
+    "capture-rich": ("capture", [1_000_000], ["rich"]),
+    "sweep-rich": ("sweep", [5_000_000], ["rich"]),
     "verify": ("verify", [5_000_000], []),
     "growth": ("growth", [1_000_000, 10_000_000], []),
     "idle": ("idle", [500_000, 5_000_000], []),
