@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,8 +28,6 @@ from tidegate.lake.gate import TableGate
 from tidegate.names import CDC_PREFIX
 
 MOMENTS: Final = ("one_run", "between", "mid_batch", "during_sweep")
-OTHER_POLICIES: Final = "mid_batch"
-"""Policies but the default one are tried here."""
 BYSTANDER: Final = "bystander"
 DEADLINE: Final = 60.0
 BEGINNING: Final[Mapping[str, Any]] = {
@@ -86,13 +85,10 @@ class Case:
 
 
 def cases(path: Path) -> Iterator[Case]:
-    """Every kind in every moment under its default policy, and its other policies in one."""
+    """Every kind in every moment under every policy."""
     for script in yaml.safe_load(path.read_text(encoding="utf-8")):
-        default, *others = script["policies"]
         moments = [moment for moment in MOMENTS if moment in script.get("moments", MOMENTS)]
-        plan = [(default, moment) for moment in moments]
-        plan += [(policy, OTHER_POLICIES) for policy in others]
-        for policy, moment in plan:
+        for policy, moment in product(script["policies"], moments):
             expect = dict(script["policies"][policy])
             expect |= expect.get(moment, {})
             yield Case(script["kind"], policy, moment, script, expect)
