@@ -123,8 +123,8 @@ def _check_variant(column: Column, target: LakeTarget) -> None:
     if written < VARIANT_FORMAT:
         raise ConfigError(
             "table.variant_format",
-            f"{column.name} cannot be variant in {target.source}, which has format_version"
-            f" {written}: Iceberg has variants since {VARIANT_FORMAT}",
+            f"{column.name} cannot be variant: {target.source} has format_version {written}, and"
+            f" Iceberg has variants since {VARIANT_FORMAT}: set that, or leave it a string",
             hint=f"set format_version: {VARIANT_FORMAT} (and a new table_name, if the lake table"
             " exists), or leave the column a string",
         )
