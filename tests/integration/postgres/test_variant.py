@@ -12,11 +12,13 @@ from pyspark.sql import functions as F
 
 from tests.support.postgres import SourceDatabase
 from tests.support.stack import Stack
+from tidegate.config.verify import extent
 from tidegate.control import dead_letters
 from tidegate.control.validation import validate_pipeline
 from tidegate.jobs.apply import run_apply
 from tidegate.jobs.capture import run_capture
 from tidegate.jobs.maintain import run_maintain
+from tidegate.jobs.redrive import run_redrive
 from tidegate.jobs.rollback import run_rollback
 from tidegate.jobs.verdict import TableVerdict
 from tidegate.jobs.verify import run_verify
@@ -29,7 +31,9 @@ from tidegate.testing.conformance.readers import duckdb_connection
 pytestmark = [pytest.mark.spark, pytest.mark.postgres]
 
 TABLE = "public.docs"
-COLUMNS = {"doc": {"type": "variant"}, "raw": {"type": "variant"}}
+COLUMNS = {name: {"type": "variant"} for name in ("doc", "raw", "later")}
+"""The last one is added at the source one day."""
+EXPECTATION = {"type": "expect_column_values_to_not_be_null", "kwargs": {"column": "note"}}
 DOCUMENTS = (
     '{"b": 1.50, "a": [1, null, {"z": "é😀"}], "n": 12345678901234567890123456789012345678}',
     "null",
@@ -56,7 +60,8 @@ def docs(source_db: SourceDatabase, stack: Callable[..., Stack]) -> Callable[...
             " (SELECT jsonb_agg(jsonb_build_object('n', g, 't', md5(g::text))) AS doc"
             " FROM generate_series(1, 200) g) made",
         )
-        return stack(TABLE, lake={**lake, "tables": {TABLE: {"columns": COLUMNS}}})
+        own = {"columns": COLUMNS, "expectations": [EXPECTATION]}
+        return stack(TABLE, lake={**lake, "tables": {TABLE: own}})
 
     return make
 
@@ -132,11 +137,20 @@ def test_sweep_and_log_give_the_same_documents(docs: Callable[..., Stack]) -> No
     assert lake(made) == source(made)
     verdict = verify(made)
     assert (verdict.status, verdict.coverage) == ("equal", 100.0)
+    made.db.sql('UPDATE docs SET doc = \'{"a": [{"b": "inside"}]}\' WHERE id = 2')
+    assert verify(made, extent=extent("changed")).status == "equal"
+    inside = made.spark.table(spark_name(made.pipeline.targets[0])).where(
+        "variant_get(doc, '$.a[0].b', 'string') = 'inside'"
+    )
+    assert [row.id for row in inside.collect()] == [2]
     first = made.table(TABLE).metadata.current_snapshot_id
     assert first is not None
-    # Other columns come and go as ever.
-    made.db.sql("ALTER TABLE docs ADD COLUMN extra int DEFAULT 7", *inserts(200))
+    # Columns come as ever, also with values for older rows.
+    made.db.sql("ALTER TABLE docs ADD COLUMN extra int DEFAULT 7")
+    made.db.sql("ALTER TABLE docs ADD COLUMN later jsonb DEFAULT '{\"d\": 1}'", *inserts(200))
     apply(made)
+    table = made.spark.table(spark_name(made.pipeline.targets[0]))
+    assert {row[0] for row in table.select(F.to_json("later")).collect()} == {'{"d":1}'}
     assert lake(made) == source(made)
     back = run_rollback(made.spark, made.pipeline, made.platform, TABLE, first)
     assert back.status == "rolled back"
@@ -193,6 +207,12 @@ def test_what_a_variant_cannot_hold_is_a_dead_letter_on_both_paths(
     assert lake(made) == {key: rows for key, rows in before.items() if key != 1}
     verdict = verify(made)
     assert (verdict.status, verdict.waiting) == ("equal", len(LETTERS))
+    made.db.sql("UPDATE docs SET raw = '[100]' WHERE id IN (1, 61)")
+    assert apply(made).parked == 2
+    redriven = run_redrive(made.spark, made.pipeline, made.platform).tables[0]
+    assert (redriven.applied, redriven.still_waiting) == (4, 3)
+    wanted = source(made)
+    assert [lake(made)[key] for key in (1, 61)] == [wanted[1], wanted[61]]
 
 
 def test_a_difference_inside_a_document_is_named_and_mended(docs: Callable[..., Stack]) -> None:
