@@ -215,6 +215,21 @@ def test_what_a_variant_cannot_hold_is_a_dead_letter_on_both_paths(
     assert [lake(made)[key] for key in (1, 61)] == [wanted[1], wanted[61]]
 
 
+def test_a_document_that_is_too_large_to_be_taken_waits_without_it(
+    docs: Callable[..., Stack],
+) -> None:
+    made = docs()
+    small = made.platform.capture.model_copy(update={"max_value_bytes": 5000})
+    made.platform = made.platform.model_copy(update={"capture": small})
+    assert made.swept().parked == 1
+    (letter,) = dead_letters.find(made.pipeline, made.platform, None, Choice()).letters
+    assert (letter.code, letter.key) == ("apply.value_too_large", (str(TOASTED),))
+    wanted = source(made)
+    assert lake(made) == {key: rows for key, rows in wanted.items() if key != TOASTED}
+    verdict = verify(made)
+    assert (verdict.status, verdict.waiting) == ("equal", 1)
+
+
 def test_a_difference_inside_a_document_is_named_and_mended(docs: Callable[..., Stack]) -> None:
     made = docs()
     made.swept()
@@ -288,13 +303,12 @@ def test_deleted_rows_keep_their_documents(docs: Callable[..., Stack]) -> None:
     assert verify(made).status == "equal"
 
 
-def test_what_cannot_be_is_said_before_anything_is_done(
-    docs: Callable[..., Stack], source_db: SourceDatabase
-) -> None:
+def test_what_cannot_be_is_said_before_anything_is_done(docs: Callable[..., Stack]) -> None:
     made = docs(format_version=2)
     findings = validate_pipeline(made.pipeline, made.platform).findings
-    wrong = [one for one in findings if one.code == "config.column_override"]
-    assert ["format_version 2" in one.message for one in wrong] == [True, True]
+    wrong = [one.message for one in findings if one.code == "config.column_override"]
+    assert ["format_version 2" in message for message in wrong] == [True, True, False]
+    assert "no such column" in wrong[2]
     (result,) = made.sweep().tables
     assert result.error is not None and "table.variant_format" in str(result.error)
 
