@@ -34,6 +34,7 @@ _PLAIN: Final[dict[Kind, str | dict[str, str]]] = {
     Kind.TIMESTAMPTZ: {"type": "long", "logicalType": "timestamp-micros"},
     Kind.BINARY: "bytes",
     Kind.STRING: "string",
+    Kind.VARIANT: "string",  # the document's text, which is what the log has
 }
 
 

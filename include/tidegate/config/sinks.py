@@ -156,7 +156,7 @@ class ColumnOptions(Section):
     type: str | None = Field(
         None,
         description="Lake type: string (any column, the source's own text), decimal(p,s), long,"
-        " list<…>; see the types reference for what can become what.",
+        " list<…>, variant (json, jsonb); see the types reference for what can become what.",
     )
     policy: Literal["clamp", "null", "string", "reject"] | None = Field(
         None, description="For values no lake type holds; by default the table's policies."

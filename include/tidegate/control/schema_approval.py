@@ -27,7 +27,8 @@ from tidegate.lake.schema_ground import SchemaGround
 from tidegate.lake.schema_history import SchemaHistory
 from tidegate.lake.schema_hold import HOLD_MARK, open_others
 from tidegate.names import TableId
-from tidegate.schema.types import parse_type
+from tidegate.schema.contract import holds_documents
+from tidegate.schema.types import Kind, parse_type
 
 _SWEEP_REASON: Final = (
     "the new key of {0} was approved: the lake follows with its next sweep → `tidegate sweep"
@@ -181,10 +182,13 @@ def _check(ground: SchemaGround, index: int, answer: Answer) -> None:
         if schema.column(new) is None or new in lake:
             raise _wrong(f"--rename {old}={new}: {new} is no column that is new to the lake")
     for name, text in answer.casts.items():
-        if parse_type(text) is None:
+        type_, column = parse_type(text), schema.column(name)
+        if type_ is None:
             raise _wrong(f"--cast {name}={text}: {text} is no type of the lake")
-        if schema.column(name) is None or name not in lake:
+        if column is None or name not in lake:
             raise _wrong(f"--cast {name}={text}: lake and source do not both have {name}")
+        if type_.kind is Kind.VARIANT and not holds_documents(column):
+            raise _wrong(f"--cast {name}={text}: only json and jsonb can be variant")
 
 
 def _wrong(message: str) -> ConfigError:

@@ -22,7 +22,7 @@ from sqlalchemy.exc import IntegrityError, OperationalError
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import CatalogType, PlatformConfig
 from tidegate.errors import RetriableError
-from tidegate.lake import sql_catalog
+from tidegate.lake import sql_catalog, variant_type
 from tidegate.names import CATALOG
 
 if TYPE_CHECKING:
@@ -79,6 +79,7 @@ def resolve(platform: PlatformConfig, pipeline: PipelineConfig | None = None) ->
 
 def open_catalog(platform: PlatformConfig, pipeline: PipelineConfig | None = None) -> Catalog:
     """Open (and for SQLite create) the catalog. Safe to call from many processes at once."""
+    variant_type.teach()
     place = resolve(platform, pipeline)
     if place.type is CatalogType.SQLITE and place.uri is not None:
         Path(place.uri).parent.mkdir(parents=True, exist_ok=True)

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
 import pyarrow as pa
+from pyiceberg.expressions import And, BooleanExpression, Not, Or, Reference, UnboundPredicate
+from pyiceberg.expressions.parser import parse
+from pyiceberg.schema import Schema
 from pyiceberg.table import ALWAYS_TRUE, Table
 from pyiceberg.table.snapshots import Snapshot
 from pyparsing import ParseException
 
 from tidegate.errors import ConfigError
 from tidegate.lake import positions
+from tidegate.lake.variant_files import look_past_variants
+from tidegate.lake.variant_type import variants
 
 DEFAULT_LIMIT: Final = 20
 
@@ -41,18 +46,18 @@ def query(
     """Scan ``table`` at ``snapshot_id``, or as readers saw it at ``as_of``, or as it is now.
 
     ``where`` is a filter in PyIceberg's text form (``id >= 10 AND country = 'DE'``). ``as_of``
-    follows what ``main`` was at the time, so half-written branches are never seen (I5).
+    follows what ``main`` was at the time, so half-written branches are never seen (I5). Variants,
+    which PyIceberg does not read, are left out.
     """
     _check_columns(table, columns)
     snapshot = _snapshot(table, snapshot_id, as_of)
     try:
-        scan = table.scan(
-            row_filter=ALWAYS_TRUE if where is None else where,  # text is parsed right here
-            selected_fields=tuple(columns) or ("*",),
-            snapshot_id=snapshot.snapshot_id if snapshot else None,
-            limit=limit,
-        )
-        rows = scan.to_arrow()
+        row_filter = ALWAYS_TRUE if where is None else parse(where)
+        scan = table.scan(snapshot_id=snapshot.snapshot_id if snapshot else None, limit=limit)
+        known = scan.projection()
+        _check_readable(known, {*columns, *_asked(row_filter)})
+        look_past_variants()
+        rows = scan.filter(row_filter).select(*(columns or _readable(known))).to_arrow()
     except (ParseException, ValueError) as error:
         if where is None:
             raise
@@ -93,6 +98,34 @@ def _snapshot(table: Table, snapshot_id: int | None, as_of: datetime | None) -> 
             hint="list them with `tidegate lakehouse snapshots`; old ones expire",
         )
     return found
+
+
+def _readable(schema: Schema) -> list[str]:
+    left_out = variants(schema)
+    return [field.name for field in schema.fields if field.name not in left_out]
+
+
+def _check_readable(schema: Schema, columns: Collection[str]) -> None:
+    """PyIceberg would take a variant for a column that is null in every row."""
+    documents = sorted(variants(schema).intersection(columns))
+    if documents:
+        raise ConfigError(
+            "query.variant",
+            f"{', '.join(documents)}: variants cannot be read here, PyIceberg does not know them",
+            hint="name other columns, or read the table with Spark or DuckDB",
+        )
+
+
+def _asked(row_filter: BooleanExpression) -> frozenset[str]:
+    """The columns of a filter."""
+    match row_filter:
+        case Not():
+            return _asked(row_filter.child)
+        case And() | Or():
+            return _asked(row_filter.left) | _asked(row_filter.right)
+        case UnboundPredicate(term=Reference(name=name)):
+            return frozenset({name})
+    return frozenset()
 
 
 def _check_columns(table: Table, columns: Sequence[str]) -> None:

@@ -125,8 +125,8 @@ def _arguments(
 
 def _plain(column: str, types: Mapping[str, LogicalType], table: str, key: str) -> Term:
     kind = _column_type(column, types, column, table, key).kind
-    if kind is Kind.LIST:
-        raise _wrong(table, key, column, "it is a list, which has no order and no partition")
+    if kind in (Kind.LIST, Kind.VARIANT):
+        raise _wrong(table, key, column, f"it is a {kind}, which has no order and no partition")
     return Term(column)
 
 

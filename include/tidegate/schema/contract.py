@@ -18,6 +18,10 @@ from tidegate.schema.types import STRING, Kind, LogicalType, Policy, TextRule, p
 
 _DATETIMES: Final = frozenset({Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ})
 _NUMBERS: Final = frozenset({Kind.INT, Kind.LONG, Kind.FLOAT, Kind.DOUBLE, Kind.DECIMAL})
+_DOCUMENTS: Final = frozenset({"json", "jsonb"})
+"""Source types whose every value is one valid JSON document: the source has checked it."""
+VARIANT_FORMAT: Final = 3
+"""The Iceberg format that has variants."""
 _NONE: Final = ColumnOptions()
 
 
@@ -64,7 +68,7 @@ def _reload_objections(schema: TableSchema, target: LakeTarget) -> Iterator[str]
 
 def _column(column: Column, target: LakeTarget) -> Column:
     options = target.options.columns.get(column.name, _NONE)
-    type_ = column.type if options.type is None else _overridden(column, options.type)
+    type_ = column.type if options.type is None else _overridden(column, options.type, target)
     policy = _policy(column, type_, options, target)
     if policy is Policy.STRING:
         type_, policy = _as_text(type_), Policy.REJECT
@@ -86,16 +90,44 @@ def _policy(
     return Policy(policies.datetime if inner in _DATETIMES else policies.numeric)
 
 
-def _overridden(column: Column, text: str) -> LogicalType:
+def _overridden(column: Column, text: str, target: LakeTarget) -> LogicalType:
     wanted = parse_type(text)
+    if wanted is not None and wanted.kind is Kind.VARIANT and holds_documents(column):
+        _check_variant(column, target)
+        return wanted
     if wanted is not None and _can_be(column.type, column.rule, wanted):
         return wanted
     raise ConfigError(
         "table.override",
         f"{column.name} ({column.source_type}) cannot become {text}",
         hint="every column can be string; whole and fixed-point numbers long or decimal(p,s) with p"
-        " up to 38; arrays a list<…> of what their elements can be",
+        " up to 38; arrays a list<…> of what their elements can be; json and jsonb variant",
     )
+
+
+def holds_documents(column: Column) -> bool:
+    """Whether a column can be a variant."""
+    return column.source_type in _DOCUMENTS and column.type.kind in (Kind.STRING, Kind.VARIANT)
+
+
+def _check_variant(column: Column, target: LakeTarget) -> None:
+    if column.key is not None:
+        raise ConfigError(
+            "table.variant_key",
+            f"{column.name} is part of the key of {target.source}, and variants cannot be compared:"
+            " leave it a string",
+            hint="take `type: variant` from the column, or give the table another key",
+        )
+    # The user's own properties win when the table is made (lake/tables.py).
+    written = int(target.properties.get("format-version", target.format_version))
+    if written < VARIANT_FORMAT:
+        raise ConfigError(
+            "table.variant_format",
+            f"{column.name} cannot be variant: {target.source} has format_version {written}, and"
+            f" Iceberg has variants since {VARIANT_FORMAT}: set that, or leave it a string",
+            hint=f"set format_version: {VARIANT_FORMAT} (and a new table_name, if the lake table"
+            " exists), or leave the column a string",
+        )
 
 
 def _can_be(own: LogicalType, rule: TextRule, wanted: LogicalType) -> bool:

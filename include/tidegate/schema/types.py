@@ -25,6 +25,7 @@ class Kind(StrEnum):
     BINARY = "binary"
     STRING = "string"
     LIST = "list"
+    VARIANT = "variant"  # a JSON document, parsed; Iceberg format 3
 
 
 class TextRule(StrEnum):
@@ -76,6 +77,7 @@ _SPARK: Final[dict[Kind, str]] = {
     Kind.TIMESTAMPTZ: "timestamp",
     Kind.BINARY: "binary",
     Kind.STRING: "string",
+    Kind.VARIANT: "variant",
 }
 
 STRING: Final = LogicalType(Kind.STRING)
@@ -101,7 +103,7 @@ def parse_type(text: str) -> LogicalType | None:
         return None
     if kind is Kind.LIST:
         element = parse_type(match["element"])
-        if element is None or element.kind is Kind.LIST:
+        if element is None or element.kind in (Kind.LIST, Kind.VARIANT):
             return None
     return LogicalType(kind, precision, scale, element)
 

@@ -47,7 +47,7 @@ def fill_from_lake(
     )
     joined = base.join(open_rows, same, "inner")
     if target.write_mode is WriteMode.APPEND:
-        joined = _newest(joined, open_rows)
+        joined = _newest(joined)
     filled = {
         f"v{i}": F.when(F.col(f"n{i}"), F.col(f"lake{i}")).otherwise(F.col(f"v{i}")) for i in gaps
     }
@@ -112,9 +112,8 @@ def _within(open_rows: DataFrame) -> Expr | None:
     return F.col("base0").between(F.lit(low), F.lit(high))
 
 
-def _newest(joined: DataFrame, open_rows: DataFrame) -> DataFrame:
-    """Of an append table's many rows per key, the newest."""
-    lake = [name for name in joined.columns if name.startswith("lake")]
-    newest = F.max_by(F.struct(*lake), F.col("_cdc_position")).alias("newest")
-    grouped = joined.groupBy(*open_rows.columns).agg(newest)
-    return grouped.select(*open_rows.columns, "newest.*")
+def _newest(joined: DataFrame) -> DataFrame:
+    """Of an append table's many rows per key, the newest; each change has its event id, and not
+    every value can be grouped by."""
+    newest = F.max_by(F.struct(*joined.columns), F.col("_cdc_position")).alias("newest")
+    return joined.groupBy("event").agg(newest).select("newest.*")

@@ -35,10 +35,18 @@ def canonical(column: Column) -> SparkColumn:
     if column.type.kind is Kind.LIST:
         # Hashing an array skips its NULL elements too.
         return F.when(value.isNotNull(), F.to_json(F.struct(value.alias("v"))))
+    if column.type.kind is Kind.VARIANT:
+        return comparable(column, value)
     if column.type.kind in (Kind.FLOAT, Kind.DOUBLE):
         # 0.0 and -0.0 are equal to the source and to every reader.
         return F.when(value == 0, F.lit(0).cast(column.type.spark)).otherwise(value)
     return value
+
+
+def comparable(column: Column, value: SparkColumn) -> SparkColumn:
+    """A value in a form that Spark can compare. A variant has none of its own, but its text is the
+    same for equal documents: keys in order, numbers without zeros at their end."""
+    return F.to_json(value) if column.type.kind is Kind.VARIANT else value
 
 
 def digest_sum(digest: SparkColumn) -> SparkColumn:

@@ -16,6 +16,7 @@ from tidegate.lake.evolution import SchemaConflict, evolve
 from tidegate.lake.lineage import Lineage, read_lineage
 from tidegate.lake.schema_history import SchemaHistory, unknown_schema
 from tidegate.lake.schema_hold import held_error, needs_sweep
+from tidegate.lake.variant_type import check_format
 from tidegate.schema.table import Column, TableSchema
 from tidegate.spark.fence import reload
 from tidegate.spark.survey import LogRange, SchemaShare, Survey
@@ -61,6 +62,7 @@ def evolved(
     unsent = lineage.unsent(span.after, span.until)
     if unsent:
         raise needs_sweep(target.source, unsent)
+    check_format(table, schemas)
     if change is not None and change.needed:
         check()  # I4
         for statement in change.statements:

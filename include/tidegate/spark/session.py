@@ -35,6 +35,8 @@ _FIXED: Final[dict[str, str]] = {
     "spark.sql.ansi.enabled": "true",
     # Source tables may have columns that differ in case only.
     "spark.sql.caseSensitive": "true",
+    # A variant has one value per key: of several, Spark would silently keep the last (I6).
+    "spark.sql.variant.allowDuplicateKeys": "false",
     "spark.sql.adaptive.enabled": "true",
     # `timestamp` in our DDL means an instant; the type without zone is always spelled out.
     "spark.sql.timestampType": "TIMESTAMP_LTZ",

@@ -31,6 +31,7 @@ from tidegate.lake.lineage import read_lineage
 from tidegate.lake.schema_history import SchemaHistory, unknown_schema
 from tidegate.lake.schema_hold import held_error
 from tidegate.lake.tables import create_sql, shape_sql
+from tidegate.lake.variant_type import check_format
 from tidegate.names import sweep_branch
 from tidegate.observability.progress import Progress
 from tidegate.schema.contract import contracted
@@ -102,6 +103,7 @@ class Sweeper:
         else:
             change, index = self._evolution(table, target)
             statements, schema = list(change.statements), _taken(change.schemas[index])
+            check_format(table, [schema])
         for statement in statements:
             self.session.sql(statement)
         return self.loaded(target), schema

@@ -26,6 +26,7 @@ from tidegate.names import quote_spark
 from tidegate.schema.table import TableSchema
 from tidegate.spark import publish
 from tidegate.spark.audit import column as named
+from tidegate.spark.digest import comparable
 from tidegate.spark.sweep_parking import SweepParking
 from tidegate.spark.sweep_read import BAD, Seen
 
@@ -175,7 +176,10 @@ class ModeSweep:
         same = F.lit(True)
         for column in self.schema.columns:
             if column.key is None:
-                same = same & _side("n", column.name).eqNullSafe(_side("o", column.name))
+                new_value, old_value = (
+                    comparable(column, _side(alias, column.name)) for alias in ("n", "o")
+                )
+                same = same & new_value.eqNullSafe(old_value)
         both = F.col("_cdc_new").isNotNull() & F.col("_cdc_old").isNotNull()
         values = [
             F.coalesce(_side("n", c.name), _side("o", c.name)).alias(c.name)

@@ -16,9 +16,9 @@ from pyspark.sql import DataFrame, Row, Window
 from pyspark.sql import functions as F
 
 from tidegate.names import quote_spark
-from tidegate.schema.table import TableSchema
+from tidegate.schema.table import Column, TableSchema
 from tidegate.spark.audit import column as named
-from tidegate.spark.digest import digest_sum, key_digest, row_digest
+from tidegate.spark.digest import comparable, digest_sum, key_digest, row_digest
 
 GROUPS: Final = 1024
 """Groups of keys: enough to narrow a few differences down, few enough to compare in Python."""
@@ -134,9 +134,9 @@ def _differing(
     copies = Window.partitionBy(*(named(c.name) for c in schema.key_columns)).orderBy(F.lit(1))
     nth = F.row_number().over(copies)
     ours = lake.where(wanted).select(*columns).withColumn(_NTH, nth).alias("l")
-    on = reduce(SparkColumn.__and__, [_same(c.name) for c in schema.key_columns])
+    on = reduce(SparkColumn.__and__, [_same(c) for c in schema.key_columns])
     on = on & (F.col(f"l.{_NTH}") == F.col(f"s.{_NTH}"))
-    changed = [F.when(~_same(c.name), F.lit(c.name)) for c in schema.columns if c.key is None] or [
+    changed = [F.when(~_same(c), F.lit(c.name)) for c in schema.columns if c.key is None] or [
         F.lit(None).cast("string")
     ]
     kind = (
@@ -163,5 +163,6 @@ def _side(alias: str, name: str) -> SparkColumn:
     return F.col(f"{alias}.{quote_spark(name)}")
 
 
-def _same(name: str) -> SparkColumn:
-    return _side("s", name).eqNullSafe(_side("l", name))
+def _same(column: Column) -> SparkColumn:
+    theirs, ours = (comparable(column, _side(alias, column.name)) for alias in ("s", "l"))
+    return theirs.eqNullSafe(ours)

@@ -111,6 +111,16 @@ def test_one_change_at_a_time_and_only_by_its_own_approval(
     assert shown.schema.number == 2 and shown.columns[1].source_type == "text"
 
 
+def test_no_word_makes_a_variant_of_text(
+    gate: Gate, pipeline: PipelineConfig, platform: PlatformConfig
+) -> None:
+    """Only the source can say that every text is a document."""
+    with pytest.raises(ConfigError, match="only json and jsonb") as caught:
+        approve(pipeline, platform, "orders", Answer(casts={"v": "variant"}), actor="ann")
+    assert caught.value.code == "schema.wrong_answer"
+    assert state(gate, "public.orders") is GateState.HELD
+
+
 def test_killed_before_the_gate_opened_the_same_call_opens_it(
     gate: Gate, catalog: Catalog, pipeline: PipelineConfig, platform: PlatformConfig
 ) -> None:

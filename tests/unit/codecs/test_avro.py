@@ -51,6 +51,7 @@ VALUES = [
     (LogicalType(Kind.TIMESTAMPTZ), datetime(2026, 3, 29, 1, 59, 59, 999999, tzinfo=UTC)),
     (LogicalType(Kind.BINARY), b"\x00\xff"),
     (STRING, "naïve 🚢"),
+    (LogicalType(Kind.VARIANT), '{"a": [1]}'),
     (LogicalType(Kind.LIST, element=LogicalType(Kind.DECIMAL, 5, 2)), [Decimal("1.50"), None]),
 ]
 

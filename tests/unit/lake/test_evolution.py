@@ -30,6 +30,7 @@ from tidegate.lake.evolution import Evolution, SchemaConflict, evolve
 from tidegate.lake.lineage import Lineage, aside_name, numbered, versions
 from tidegate.lake.schema_history import SchemaEntry
 from tidegate.lake.schema_hold import drawn, held_error, side_by_side
+from tidegate.lake.variant_type import VariantType
 from tidegate.names import TableId
 from tidegate.schema.table import Column, TableSchema
 from tidegate.schema.types import STRING, Kind, LogicalType, TextRule
@@ -107,6 +108,29 @@ def test_an_equal_schema_needs_nothing() -> None:
     found = evolve(lake(a=IntegerType()), lineage(table(A)), [0], base=0)
     assert not found.needed
     assert names(found, 0) == ["id", "a"]
+
+
+def test_a_lake_column_never_becomes_a_variant_or_text_again() -> None:
+    """As with every other override of a table that exists: it takes a new lake table."""
+    doc = replace(column("doc", STRING, 2), source_type="jsonb")
+    for existing, columns, says in (
+        (StringType(), {"doc": {"type": "variant"}}, r"has string, the source now gives variant"),
+        (VariantType(), None, r"has variant, the source now gives string"),
+    ):
+        found = lineage(table(doc), columns=columns)
+        with pytest.raises(SchemaConflict, match=says) as caught:
+            evolve(lake(doc=existing), found, [0], base=0)
+        held = held_error("apply.schema_incompatible", lake(doc=existing), found, caught.value)
+        assert "new lake table (table_name)" in held.hint
+
+
+def test_a_new_document_is_added_as_a_variant() -> None:
+    doc = replace(column("doc", STRING, 3), source_type="jsonb")
+    found = lineage(table(A), table(A, doc), columns={"doc": {"type": "variant"}})
+    change = evolve(lake(a=IntegerType()), found, [0, 1], base=0)
+    assert sql(change) == ["ADD COLUMNS (`doc` variant COMMENT 'jsonb')"]
+    kept = evolve(lake(a=IntegerType(), doc=VariantType()), found, [1], base=1)
+    assert not kept.needed and names(kept, 1) == ["id", "a", "doc"]
 
 
 def test_new_columns_are_added_and_types_widened() -> None:

@@ -36,6 +36,7 @@ ORDER_COLUMNS = (
     column("tags", LogicalType(Kind.LIST, element=STRING)),
 )
 SCHEMA = TableSchema(ORDERS, ORDER_COLUMNS)
+WITH_DOCUMENT = TableSchema(ORDERS, (*ORDER_COLUMNS, column("doc", LogicalType(Kind.VARIANT))))
 
 
 def target(**sink: Any) -> LakeTarget:
@@ -133,12 +134,19 @@ def test_partition_terms_become_sparks(text: str, sql: str) -> None:
         ("bucket(0, id)", "write bucket"),
         ("week(created_at)", "is no transform"),
         ("tags", "it is a list"),
+        ("doc", "it is a variant"),
+        ("bucket(4, doc)", "does not work on doc"),
         ("nothing", "there is no column nothing"),
     ],
 )
 def test_a_wrong_partition_term_says_what_is_wrong(text: str, says: str) -> None:
     with pytest.raises(ConfigError, match=says):
-        partitioning(SCHEMA, target(partition_by=(text,)))
+        partitioning(WITH_DOCUMENT, target(partition_by=(text,)))
+
+
+def test_a_variant_is_no_sort_term() -> None:
+    with pytest.raises(ConfigError, match="it is a variant"):
+        shape_sql(target(sort_by=("doc desc",)), WITH_DOCUMENT)
 
 
 def test_two_time_transforms_of_one_column_are_refused() -> None:

@@ -58,14 +58,24 @@ def found(name: str, lake: dict[str, Any] | None = None, **table: Any) -> Column
 
 @pytest.mark.parametrize(
     "text",
-    ["int", "decimal(38,9)", "list<decimal(6,2)>", "timestamptz", "string", "list<string>"],
+    ["int", "decimal(38,9)", "list<decimal(6,2)>", "timestamptz", "string", "variant"],
 )
 def test_types_read_as_they_print(text: str) -> None:
     assert str(parse_type(text)) == text
 
 
 @pytest.mark.parametrize(
-    "text", ["", "integer", "decimal", "decimal(39,0)", "decimal(5,6)", "list", "list<list<int>>"]
+    "text",
+    [
+        "",
+        "integer",
+        "decimal",
+        "decimal(39,0)",
+        "decimal(5,6)",
+        "list",
+        "list<list<int>>",
+        "list<variant>",
+    ],
 )
 def test_other_texts_are_no_types(text: str) -> None:
     assert parse_type(text) is None
@@ -133,6 +143,49 @@ def test_what_cannot_is_refused_with_what_can(name: str, wanted: str) -> None:
         found(name, columns={name: {"type": wanted}})
     assert caught.value.code == "table.override"
     assert "string" in caught.value.hint
+
+
+DOCUMENTS = TableSchema(
+    TABLE,
+    (
+        Column("id", "jsonb", STRING, TextRule.PLAIN, key=0),
+        Column("old", "json", STRING, TextRule.PLAIN),
+        Column("doc", "jsonb", STRING, TextRule.PLAIN),
+        Column("docs", "jsonb[]", LogicalType(Kind.LIST, element=STRING), TextRule.PG_ARRAY),
+        Column("own", "document", STRING, TextRule.PLAIN),
+    ),
+)
+VARIANT = {"type": "variant"}
+
+
+@pytest.mark.parametrize("name", ["old", "doc"])
+def test_json_can_be_variant_and_then_has_a_cast_of_its_own(name: str) -> None:
+    column = contracted(DOCUMENTS, target(columns={name: VARIANT})).column(name)
+    assert column is not None
+    assert (str(column.type), column.recast, column.policy) == ("variant", True, Policy.REJECT)
+
+
+@pytest.mark.parametrize(
+    ("name", "lake", "code"),
+    [
+        ("id", {}, "table.variant_key"),
+        ("doc", {"format_version": 2}, "table.variant_format"),
+        ("doc", {"properties": {"format-version": "2"}}, "table.variant_format"),
+        ("docs", {}, "table.override"),
+        ("own", {}, "table.override"),
+    ],
+)
+def test_a_variant_that_cannot_be_is_refused(name: str, lake: dict[str, Any], code: str) -> None:
+    chosen = target(lake, columns={name: VARIANT})
+    with pytest.raises(ConfigError, match=name) as caught:
+        contracted(DOCUMENTS, chosen)
+    assert caught.value.code == code
+    assert len(list(objections(DOCUMENTS, chosen))) == 1
+
+
+def test_rows_belong_to_no_interval_by_a_document() -> None:
+    chosen = target(columns={"doc": VARIANT}, reload={"time_column": "doc"})
+    assert ["neither" in line for line in objections(DOCUMENTS, chosen)] == [True]
 
 
 def test_objections_name_every_wrong_override() -> None:

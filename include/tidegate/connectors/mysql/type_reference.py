@@ -51,6 +51,11 @@ point or an exponent, bytes as `base64:type…`. Partial updates (`binlog_row_va
 (`binlog_row_image` = `MINIMAL`) the table is held until it is swept. MariaDB's `json` is
 `longtext`, kept as written.
 
+MySQL's can be given `type: variant`, as PostgreSQL's
+([what that means](types.md#documents-as-variants)). Doubles that the server prints with an exponent
+cannot be held: dead letters in the log, and a sweep refuses the table. MariaDB's `json` is text and
+stays it.
+
 ## Rows that were sent in part
 
 With `binlog_row_image` `MINIMAL` or `NOBLOB` the log has the key and what changed. The rest is

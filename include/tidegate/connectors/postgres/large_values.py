@@ -27,7 +27,7 @@ WHERE c.reltoastrelid <> 0
   AND c.oid IN (SELECT relid FROM pg_catalog.pg_partition_tree(%s::regclass)
                 UNION SELECT %s::regclass)
 """
-_WIDE: Final = frozenset({Kind.STRING, Kind.BINARY, Kind.LIST})
+_WIDE: Final = frozenset({Kind.STRING, Kind.BINARY, Kind.LIST, Kind.VARIANT})
 
 
 def too_large(
@@ -60,6 +60,8 @@ def stand_in(column: Column) -> str:
     name = quote_sql(column.name)
     if column.type.kind is Kind.BINARY:
         return f"sha256({name})"
+    if column.type.kind is Kind.VARIANT:
+        return f"to_jsonb('too large: ' || md5({name}::text))::text"
     return f"'too large: ' || md5({name}::text)"
 
 

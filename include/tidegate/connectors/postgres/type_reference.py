@@ -72,6 +72,7 @@ sinks:
             amount: {type: "decimal(38,9)"}          # an unconstrained numeric
             valid_to: {policy: string}
             matrix: {type: string}                   # int[] that holds two-dimensional values
+            details: {type: variant}                 # jsonb, parsed
 ```
 
 | a column that is | can be given `type:` |
@@ -80,9 +81,34 @@ sinks:
 | smallint, integer, bigint, numeric, oid | `long` (what prints as a whole number: `12`, not \
 `12.00`), `decimal(p,s)`; a value that does not fit exactly is rejected |
 | an array | `list<…>` of what its elements can be |
+| json, jsonb (not a domain or array of them) | `variant` |
 
 Changing `type` or `policy: string` of a table that exists changes a lake column's type, which the
 lake never does in place: the table is held until it is given a new `table_name` and swept.
+
+## Documents as variants
+
+`type: variant` makes Iceberg's variant of a json or jsonb column: parsed once, when it is written,
+and queried by path. A document and its variant are equal as JSON values; white space, the order of
+keys and zeros at the end of a fraction are no part of it. `null` in the document is a value, and
+not NULL.
+
+A document that a variant cannot hold is rejected, in a sweep as in the log: a number with an
+exponent (json only: jsonb has none), with more than 38 digits or more than 38 after the point, or
+−0; a key with two values, or half of a surrogate pair (json only); more than 1,000 levels, a string
+of more than 20 million characters, a variant of more than 128 MiB.
+
+The table must have `format_version: 3`, the default. A variant cannot be part of the key
+(`table.variant_key`), of `partition_by` or `sort_by` (`table.term`). `verify` compares such tables
+by their rows; the source does not sum them up.
+
+| reader | seen |
+|---|---|
+| Spark 4.1 with Iceberg 1.12 | reads and writes it: `variant_get(details, '$.a.b', 'string')` |
+| DuckDB 1.5.5, `iceberg_scan` | reads it as `VARIANT`; does not tell `null` from NULL, and has no \
+Arrow form of it |
+| PyIceberg 0.12 | cannot load such a table by itself. Tidegate's own processes can: \
+`tidegate lakehouse query` shows the other columns and refuses this one (`query.variant`) |
 
 ## Sessions
 

@@ -114,8 +114,8 @@ SCALARS: Final = (
         ("json", "jsonb"),
         "json, jsonb",
         _STRING,
-        "json as it was written, jsonb as PostgreSQL prints it; Iceberg's variant is not offered:"
-        " PyIceberg 0.12 cannot load a table that has one",
+        "json as it was written, jsonb as PostgreSQL prints it; can become"
+        " [`variant`](#documents-as-variants)",
     ),
     Scalar(("uuid",), "uuid", _STRING, "36 lower-case characters"),
     Scalar(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from pyspark.sql import Column as SparkColumn
@@ -14,6 +15,7 @@ from tidegate.spark.casts.arrays import array
 from tidegate.spark.casts.datetimes import calendar, datetime
 from tidegate.spark.casts.numbers import decimal, floating, integer
 from tidegate.spark.casts.result import CastResult, always, plain
+from tidegate.spark.casts.variants import variant
 
 _HEX: Final = r"\A\\x[0-9a-fA-F]*+\z"
 
@@ -42,9 +44,10 @@ def cast(column: Column, text: SparkColumn) -> CastResult:
 def _cast(type_: LogicalType, rule: TextRule, policy: Policy, text: SparkColumn) -> CastResult:
     if type_.kind is Kind.STRING:  # the source's own text, whatever the rule
         return always(text)
+    by_text_alone = _BY_TEXT_ALONE.get((rule, type_.kind))
+    if by_text_alone is not None:
+        return by_text_alone(text)
     match rule, type_.kind:
-        case TextRule.PG_BOOL, Kind.BOOLEAN:
-            return plain(text, F.when(text == "t", F.lit(True)).when(text == "f", F.lit(False)))
         case TextRule.PG_NUMBER, Kind.INT | Kind.LONG:
             return integer(text, type_)
         case TextRule.PG_NUMBER, Kind.FLOAT | Kind.DOUBLE:
@@ -55,8 +58,6 @@ def _cast(type_: LogicalType, rule: TextRule, policy: Policy, text: SparkColumn)
             return datetime(text, type_, policy)
         case TextRule.MYSQL_DATETIME, Kind.DATE | Kind.TIMESTAMP | Kind.TIMESTAMPTZ:
             return calendar(text, type_, policy)
-        case TextRule.PG_BYTEA, Kind.BINARY:
-            return _bytea(text)
         case TextRule.PG_ARRAY, Kind.LIST if type_.element is not None:
             element = type_.element
             own = _ELEMENT_RULES.get(element.kind, TextRule.PLAIN)
@@ -68,7 +69,19 @@ def _cast(type_: LogicalType, rule: TextRule, policy: Policy, text: SparkColumn)
     )
 
 
+def _boolean(text: SparkColumn) -> CastResult:
+    return plain(text, F.when(text == "t", F.lit(True)).when(text == "f", F.lit(False)))
+
+
 def _bytea(text: SparkColumn) -> CastResult:
     whole_bytes = F.length(text) % 2 == 0
     digits = text.substr(F.lit(3), F.length(text))
     return plain(text, F.when(text.rlike(_HEX) & whole_bytes, F.unhex(digits)))
+
+
+_BY_TEXT_ALONE: Final[dict[tuple[TextRule, Kind], Callable[[SparkColumn], CastResult]]] = {
+    (TextRule.PG_BOOL, Kind.BOOLEAN): _boolean,
+    (TextRule.PG_BYTEA, Kind.BINARY): _bytea,
+    (TextRule.PLAIN, Kind.VARIANT): variant,
+}
+"""Casts that neither the type's own numbers nor a policy have a say in."""

@@ -24,7 +24,7 @@ def pyiceberg_reader(table: Table) -> pa.Table:
 
 
 @contextmanager
-def duckdb_reader() -> Iterator[Reader]:
+def duckdb_connection() -> Iterator[Any]:
     """DuckDB with its own implementation of Iceberg (extensions from wheels: no download)."""
     try:
         import duckdb
@@ -42,16 +42,25 @@ def duckdb_reader() -> Iterator[Reader]:
         found = next(Path(str(module.__file__)).parent.rglob(f"{name}.duckdb_extension"))
         connection.execute(f"LOAD '{found}'")
     connection.execute("SET TimeZone = 'UTC'")
-
-    def read(table: Table) -> pa.Table:
-        location = table.metadata_location.replace("'", "''")
-        found: Any = connection.execute(f"SELECT * FROM iceberg_scan('{location}')")
-        return found.to_arrow_table()
-
     try:
-        yield read
+        yield connection
     finally:
         connection.close()
+
+
+@contextmanager
+def duckdb_reader() -> Iterator[Reader]:
+    """Every column of a table."""
+    with duckdb_connection() as connection:
+
+        def read(table: Table) -> pa.Table:
+            location = table.metadata_location.replace("'", "''")
+            found: pa.Table = connection.execute(
+                f"SELECT * FROM iceberg_scan('{location}')"
+            ).to_arrow_table()
+            return found
+
+        yield read
 
 
 def spark_reader(session: SparkSession) -> Reader:
