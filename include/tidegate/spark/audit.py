@@ -135,10 +135,14 @@ def _by_shuffle(frame: DataFrame, wanted: Wanted) -> _Found:
     keys = [column(name) for name in wanted.key]
     no_key = reduce(Column.__or__, (key.isNull() for key in keys))
     sums = [F.sum(column(name).cast("decimal(38,0)")) for name in wanted.keys]
-    found = frame.agg(F.count(F.lit(1)), F.count_if(no_key), *sums).collect()[0]
-    rows, nulls = found[:2]
-    distinct = 0 if nulls else frame.select(*keys).distinct().count()
-    return _Found(rows, nulls, distinct, tuple(found[2:]))
+    # One pass for few rows; of many, a pass over the keys alone costs less than carrying the sums.
+    few = wanted.rows <= SMALL
+    distinct = F.count_distinct(*keys) if few else F.lit(None)
+    found = frame.agg(F.count(F.lit(1)), F.count_if(no_key), distinct, *sums).collect()[0]
+    rows, nulls, keys_seen = found[:3]
+    if not few and not nulls:
+        keys_seen = frame.select(*keys).distinct().count()
+    return _Found(rows, nulls, keys_seen or 0, tuple(found[3:]))
 
 
 def _count(rows: int, wanted: Wanted) -> Verdict:
