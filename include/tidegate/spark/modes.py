@@ -282,12 +282,15 @@ def _history_piece(batch: Batch, log: DataFrame, *, last: bool = False) -> bool:
 
 
 def _versions(batch: Batch, log: DataFrame) -> DataFrame:
+    adjusted = [f"adj{word}" for word in batch.shape.words]
     return versions(batch.halves(log), batch.shape).withColumns(
         {
             "from_at": F.when(F.col("from_pos").isNotNull(), batch.place("from_pos")),
             "to_at": F.when(F.col("to_pos").isNotNull(), batch.place("to_pos")),
             "current": ~F.col("close") & F.col("to_pos").isNull(),
             **{f"n{i}": F.col(f"n{i}") & ~F.col("close") for i in batch.gaps},
+            # What closes an older version writes no value, and counts none (I6).
+            **{word: F.when(F.col("close"), 0).otherwise(F.col(word)) for word in adjusted},
         }
     )
 
