@@ -53,8 +53,8 @@ from tidegate.spark.typed import LakeShape
 
 STEP: Final = "apply"
 FEW_ROWS: Final = 1000
-"""So many changes are one task's work: their last states are found without a shuffle, which is a
-sixth less CPU time for a batch of a few rows (*measured*)."""
+"""So many changes are one task's work: their last states are found without a shuffle. A batch of
+five rows took 1.7 s of CPU before and 1.4 to 1.6 s with it, on a machine that was not quiet."""
 
 
 @dataclass(frozen=True, slots=True)
