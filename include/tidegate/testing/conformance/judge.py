@@ -36,10 +36,11 @@ class Judge:
     def judge(self) -> None:
         """Every table of the unit; what does not hold goes to the report."""
         for letter, table in self.unit.tables.items():
-            code = self.lab.errors.get(str(table))
+            error = self.lab.errors.get(str(table))
             wanted = self._wanted_code(letter)
-            if code != wanted:
-                self._fail(self._all, "-", f"{table}: {code or 'no error'}, expected {wanted}")
+            if (error.code if error else None) != wanted:
+                why = f"{table}: {error or 'no error'}, expected {wanted or 'no error'}"
+                self._fail(self._all, "-", why)
             elif wanted is None:
                 self._judge_table(letter)
             else:

@@ -41,8 +41,8 @@ class Lab:
     mode: str
     units: Sequence[Unit]
     progress: Progress = silent
-    errors: dict[str, str] = field(default_factory=dict)
-    """Code of the first refusal, by table."""
+    errors: dict[str, TidegateError] = field(default_factory=dict)
+    """The first refusal, by table."""
     adjusted: dict[str, dict[str, int]] = field(default_factory=dict)
 
     @cached_property
@@ -133,7 +133,7 @@ class Lab:
 
     def _note(self, table: str, error: TidegateError | None, adjusted: dict[str, int]) -> None:
         if error is not None:
-            self.errors.setdefault(table, error.code)
+            self.errors.setdefault(table, error)
         total = self.adjusted.setdefault(table, {})
         for column, count in adjusted.items():
             total[column] = total.get(column, 0) + count
