@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
@@ -17,7 +17,13 @@ from tidegate.testing.conformance.server import Server
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Prove = Callable[[Server, Sequence[Case], str], Report]
+
+class Prove(Protocol):
+    """``prove(server, cases, path)``"""
+
+    def __call__(
+        self, server: Server, cases: Sequence[Case], path: str, mode: str = runner.UPSERT
+    ) -> Report: ...
 
 
 @pytest.fixture(scope="module")
@@ -37,8 +43,8 @@ def readers() -> Iterator[dict[str, Reader]]:
 def prove(spark: SparkSession, platform: PlatformConfig, readers: dict[str, Reader]) -> Prove:
     """Run cases on a path; what differs is told."""
 
-    def run(server: Server, cases: Sequence[Case], path: str) -> Report:
-        report = runner.run(spark, platform, server, cases, readers, paths=[path])
+    def run(server: Server, cases: Sequence[Case], path: str, mode: str = runner.UPSERT) -> Report:
+        report = runner.run(spark, platform, server, cases, readers, paths=[path], modes=[mode])
         told = "\n".join(f"{f.case} ({f.reader}): {f.why}" for f in report.failures)
         assert not report.failures, told
         return report

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.conformance.conftest import Prove
-from tidegate.testing.conformance.cases import PATHS, Case, load_cases
+from tidegate.testing.conformance.cases import PATHS, Case, ValueCase, load_cases
+from tidegate.testing.conformance.packing import expected_adjusted
 from tidegate.testing.conformance.postgres import started_server
 from tidegate.testing.conformance.server import Server
 
@@ -37,3 +38,13 @@ def test_the_lake_holds_what_the_source_holds(
     prove: Prove, server: Server, cases: list[Case], path: str
 ) -> None:
     assert prove(server, cases, path).checks > len(cases)
+
+
+def test_history_counts_an_adjusted_value_once(
+    prove: Prove, server: Server, cases: list[Case]
+) -> None:
+    """A change that ends a version and begins another is one value that a policy acted on."""
+    adjusted = [
+        case for case in cases if isinstance(case, ValueCase) and expected_adjusted(case, 1)
+    ]
+    assert prove(server, adjusted, "both", "history").checks >= len(adjusted) > 30

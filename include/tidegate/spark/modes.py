@@ -7,7 +7,7 @@ snapshot claims more than it holds; the last one carries it (I1, I5).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
@@ -29,6 +29,7 @@ from tidegate.spark.bounds import Bound
 from tidegate.spark.duplicates import settle_duplicates
 from tidegate.spark.fitness import Astray, Fitness, examine
 from tidegate.spark.fresh import FRESH_ROWS, is_fresh, new_rows
+from tidegate.spark.frozen import frozen
 from tidegate.spark.gaps import fill_gaps, needs
 from tidegate.spark.merge import (
     SOURCE_VIEW,
@@ -73,7 +74,8 @@ class Batch:
     follow: bool = False
     """Whether rows with gaps are followed through their key changes."""
     adjusted: dict[str, int] = field(default_factory=dict)
-    _caches: list[DataFrame] = field(default_factory=list)
+    _kept: ExitStack = field(default_factory=ExitStack)
+    """Rows that are kept while a batch is written."""
 
     @cached_property
     def ref(self) -> str:
@@ -112,27 +114,22 @@ class Batch:
                 self.adjusted[name] = self.adjusted.get(name, 0) + count
             yield cached, fitness
         finally:
-            while self._caches:
-                self._caches.pop().unpersist()
+            self._kept.close()
 
     def _examined(self, rows: DataFrame, fresh: Expr | None) -> tuple[DataFrame, Fitness]:
-        cached = self._cache(rows)
-        return cached, examine(cached, self.shape, self.gaps, self.target.source, fresh)
+        rows.persist(StorageLevel.MEMORY_AND_DISK)
+        self._kept.callback(rows.unpersist)
+        return rows, examine(rows, self.shape, self.gaps, self.target.source, fresh)
 
     def without_gaps(self, rows: DataFrame, fitness: Fitness) -> DataFrame:
         if not fitness.needs:
             return rows
         if self.mixed:
             check_none_moved(self.target, rows, self.shape, self.gaps)
-        filled = self._cache(
-            fill_from_lake(self.session, rows, self.shape, self.gaps, self.target, self.branch)
-        )
+        found = fill_from_lake(self.session, rows, self.shape, self.gaps, self.target, self.branch)
+        filled = self._kept.enter_context(frozen(found))
         check_all_found(self.target, fitness.needs - filled.count())
         return rows.where(~needs(self.gaps)).unionByName(filled)
-
-    def _cache(self, rows: DataFrame) -> DataFrame:
-        self._caches.append(rows.persist(StorageLevel.MEMORY_AND_DISK))
-        return rows
 
     def run(self, sql: str, args: dict[str, Any] | None = None, *, last: bool) -> None:
         """One statement; ``last`` puts the position on its snapshot."""

@@ -27,6 +27,7 @@ from tidegate.schema.table import TableSchema
 from tidegate.spark import publish
 from tidegate.spark.audit import column as named
 from tidegate.spark.digest import comparable
+from tidegate.spark.frozen import frozen
 from tidegate.spark.sweep_parking import SweepParking
 from tidegate.spark.sweep_read import BAD, Seen
 
@@ -94,9 +95,8 @@ class ModeSweep:
     ) -> Seen:
         """``history``: close what differs or is gone, open what is new or differs."""
         read = parking.reading.rows(chunks)
-        diff = self._difference(read.marked, parking).persist(StorageLevel.DISK_ONLY)
-        try:
-            diff.count()  # the one pass over the source
+        # The one pass over the source.
+        with frozen(self._difference(read.marked, parking), StorageLevel.DISK_ONLY) as diff:
             seen = read.seen()
             parking.park(chunks, seen)
             self._close_versions(diff)
@@ -107,8 +107,6 @@ class ModeSweep:
                 branch=self.branch,
                 properties=properties,
             )
-        finally:
-            diff.unpersist()
         return seen
 
     def _branch(self) -> DataFrame:

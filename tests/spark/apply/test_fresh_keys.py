@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.spark.apply.lake_lab import LakeLab, check_upsert
-from tests.support.changes import ModelTable, money, number, schema, text
+from tests.support.changes import BIG, ModelTable, money, number, schema, text
 from tidegate.config.platform import PlatformConfig
 from tidegate.config.sinks import TableOptions
 from tidegate.jobs.apply import TableResult
@@ -89,6 +89,19 @@ def test_rows_that_move_onto_new_keys_leave_their_old_ones(lab: LakeLab) -> None
     model.update(model.rows[0], id="1")  # and one comes back
     result, _ = applied(lab, model)
     assert counts(result) == (1, 1, 1)
+
+
+def test_rows_that_move_onto_new_keys_take_along_what_was_not_sent(lab: LakeLab) -> None:
+    """The merge takes away the rows that the append has their values from."""
+    model = lab.tables[NUMBERED]
+    for i in range(1, 4):
+        model.insert(str(i), f"{BIG}{i}", None)
+    applied(lab, model)
+    for row in (*model.rows,):
+        model.update(row, id=f"6{row[0]}")
+    result, made = applied(lab, model)
+    assert counts(result) == (3, 0, 3)
+    assert [info.stamped for info in made] == [False, True]
 
 
 def test_after_a_truncate_every_key_is_new(lab: LakeLab) -> None:
