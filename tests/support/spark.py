@@ -52,6 +52,18 @@ def spark(spark_platform: PlatformConfig) -> Iterator[SparkSession]:
     session.stop()
 
 
+@pytest.fixture(autouse=True)
+def nothing_stays_cached(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Spark compares every plan with every cached one, and computes a cache again whenever a table
+    it reads is written: one that is left behind slows down all that follows."""
+    yield
+    if "spark" in request.fixturenames:
+        session: SparkSession = request.getfixturevalue("spark")
+        clean = session._jsparkSession.sharedState().cacheManager().isEmpty()
+        session.catalog.clearCache()  # told once
+        assert clean, "something is left in Spark's cache"
+
+
 @pytest.fixture(scope="session")
 def unique_pipeline_id() -> Callable[[], str]:
     """A pipeline id no other test of this process uses."""
