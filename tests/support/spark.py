@@ -32,7 +32,7 @@ def spark_platform(tmp_path_factory: pytest.TempPathFactory) -> PlatformConfig:
         lake=LakeConfig(home=str(tmp_path_factory.mktemp("spark_home"))),
         spark=SparkConfig(
             master="local[2]",
-            driver_memory="1g",
+            driver_memory="2g",  # one JVM serves hundreds of tests
             table_parallelism=2,
             conf={
                 "spark.sql.shuffle.partitions": "2",

@@ -1,8 +1,8 @@
 """Conditions that pass by themselves, as Spark's exceptions carry them.
 
-A full disk, a locked catalog or a source that restarts reaches Python as a Java exception, often
-as the cause of a cause. Only class names, SQL states and fixed words are looked at, and nothing of
-a message is repeated: it may quote a row value (I9).
+A full disk, too little memory, a locked catalog or a source that restarts reaches Python as a Java
+exception, often as the cause of a cause. Only class names, SQL states and fixed words are looked
+at, and nothing of a message is repeated: it may quote a row value (I9).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from tidegate.lake.commits import storage_full
 
 MAX_CAUSES: Final = 16
 _FULL: Final = ("No space left on device", "Disk quota exceeded", "File too large", "[SQLITE_FULL]")
+_MEMORY: Final = ("java.lang.OutOfMemoryError", "SparkOutOfMemoryError")
 _LOCKED: Final = ("[SQLITE_BUSY", "[SQLITE_LOCKED")
 _DRIVERS: Final = ("org.postgresql.", "org.mariadb.", "java.sql.SQL")
 _LOST: Final = ("08", "53", "57P", "58")  # connection, resources, shutdown, system
@@ -25,7 +26,9 @@ _LOCK_TIMEOUT: Final = "55P03"
 def passing(error: BaseException) -> RetriableError | None:
     """What to say if trying again later may help; None if that is not known."""
     for throwable in _throwables(error):
-        found = _source(throwable) or _machine(throwable.getMessage() or "")
+        # A failed task's exception is quoted in the message of the job's, wherever the task ran.
+        said = f"{throwable.getClass().getName()}: {throwable.getMessage() or ''}"
+        found = _source(throwable) or _machine(said)
         if found is not None:
             return found
     return None
@@ -48,12 +51,23 @@ def _throwables(error: BaseException) -> Iterator[Any]:
 
 
 def _machine(message: str) -> RetriableError | None:
-    # A failed task's exception is quoted in the message of the job's, wherever the task ran.
     if any(word in message for word in _FULL):
         return storage_full()
     if any(word in message for word in _LOCKED):
         return catalog_locked()
+    if any(word in message for word in _MEMORY):
+        return out_of_memory()
     return None
+
+
+def out_of_memory() -> RetriableError:
+    return RetriableError(
+        "job.out_of_memory",
+        "Spark ran out of memory",
+        hint="nothing half done is visible, and the run is tried again; if it stays: raise"
+        " spark.driver_memory, or on a cluster spark.executor.memory in spark.conf, or lower"
+        " spark.table_parallelism",
+    )
 
 
 def _source(throwable: Any) -> RetriableError | None:
