@@ -43,6 +43,8 @@ def amount(rng: random.Random) -> str | None:
 
 def free_key(model: ModelTable, rng: random.Random) -> str:
     taken = {row[0] for row in model.rows}
+    if rng.random() < 0.3:  # most tables grow at one end
+        return str(max((int(row[0] or 0) for row in model.rows), default=24) + 20)
     return rng.choice([str(n) for n in range(-5, 25) if str(n) not in taken])
 
 
