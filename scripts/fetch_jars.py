@@ -17,7 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tidegate.lake.jars import CLASSES, JARS
+from tidegate.lake.jars import CLASSES, FETCHED, SETUP_JARS
 
 PROBE = "--probe"
 STATEMENTS = (
@@ -35,17 +35,18 @@ TELLING = re.compile(r"exception|error|unresolved|not found|denied", re.IGNORECA
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--files", type=Path, help="where to write the jars' paths")
     parser.add_argument(PROBE, type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.probe:
         probe(arguments.probe)
         return 0
-    return fetch(arguments.files)
+    return fetch()
 
 
-def fetch(files: Path | None) -> int:
-    note(f"fetching {len(JARS)} Maven artifacts and starting Spark once (60 MB the first time)")
+def fetch() -> int:
+    note(
+        f"fetching {len(SETUP_JARS)} Maven artifacts and starting Spark once (60 MB the first time)"
+    )
     started = time.monotonic()
     lines: list[str] = []
     with tempfile.TemporaryDirectory() as folder:
@@ -60,8 +61,7 @@ def fetch(files: Path | None) -> int:
             "  $SPARK_CONF_DIR/spark-defaults.conf to one you can reach, then run the same again\n"
         )
         return 3
-    if files:
-        files.write_text("".join(f"{file}\n" for file in answer["files"]))
+    FETCHED.write_text("".join(f"{file}\n" for file in answer["files"]))
     seconds = time.monotonic() - started
     note(f"{len(answer['files'])} jars ready, Spark {answer['spark']} starts ({seconds:.0f} s)")
     return 0
@@ -89,9 +89,13 @@ def probe(found: Path) -> None:
     from tidegate.spark.session import spark_session
 
     CLASSES.unlink(missing_ok=True)
+    FETCHED.unlink(missing_ok=True)  # resolved by name once, here
     CLASSES.parent.mkdir(exist_ok=True)
     made = CLASSES.with_suffix(".made")
-    conf = {"spark.driver.extraJavaOptions": f"-XX:ArchiveClassesAtExit={made} -Xlog:cds=off"}
+    conf = {
+        "spark.jars.packages": ",".join(SETUP_JARS),
+        "spark.driver.extraJavaOptions": f"-XX:ArchiveClassesAtExit={made} -Xlog:cds=off",
+    }
     spark = spark_session(
         PlatformConfig(
             lake=LakeConfig(home=str(found.parent)),

@@ -250,7 +250,7 @@ fetch_jars() {
         note "$(grep -c . $STATE/jars.files) jars are in place"
         return
     fi
-    $VENV/bin/python scripts/fetch_jars.py --files $STATE/jars.files
+    $VENV/bin/python scripts/fetch_jars.py
     stamp jars "$wanted"
 }
 

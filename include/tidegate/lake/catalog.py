@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 BUSY_SECONDS: Final = 60.0
 """How long either engine waits for the SQLite file's lock; a commit holds it for milliseconds."""
 
-_SPARK_PREFIX: Final = f"spark.sql.catalog.{CATALOG}"
+SPARK_PREFIX: Final = f"spark.sql.catalog.{CATALOG}"
 _URI_TYPES: Final = {
     "sqlite": CatalogType.SQLITE,
     "jdbc": CatalogType.JDBC,
@@ -144,8 +144,8 @@ def spark_catalog_conf(
         "spark.sql.extensions": (
             "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
         ),
-        _SPARK_PREFIX: "org.apache.iceberg.spark.SparkCatalog",
-        **{f"{_SPARK_PREFIX}.{key}": value for key, value in own.items()},
+        SPARK_PREFIX: "org.apache.iceberg.spark.SparkCatalog",
+        **{f"{SPARK_PREFIX}.{key}": value for key, value in own.items()},
     }
 
 

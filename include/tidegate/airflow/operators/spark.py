@@ -136,14 +136,14 @@ def spark_conf(platform: PlatformConfig, pipeline: PipelineConfig) -> dict[str, 
 
     The catalog's settings are the session's own (tidegate.spark.session).
     """
-    from tidegate.lake.jars import jars, joined_options, jvm_options
+    from tidegate.lake.jars import jar_settings, joined_options, jvm_options
 
     defaults = {
-        "spark.jars.packages": ",".join(jars(platform, pipeline)),
         "spark.driver.memory": platform.spark.driver_memory,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
     # Spark's own error lines quote values of failed casts (I9).
     quiet = joined_options(platform, EXTRA_OPTIONS, f"-Dlog4j2.configurationFile={QUIET_LOGS}")
-    return {**defaults, **platform.spark.conf, **jvm_options(platform), **quiet}
+    jars = jar_settings(platform, pipeline)
+    return {**defaults, **platform.spark.conf, **jars, **jvm_options(platform), **quiet}
