@@ -93,9 +93,21 @@ class FatalError(TidegateError):
     """History is missing or contradicts itself; going on would lose or double data."""
 
 
+class UnexpectedError(FatalError):
+    """It failed in a way that Tidegate does not know; what was durable before still is."""
+
+
 _KINDS: dict[str, type[TidegateError]] = {
     kind.__name__: kind
-    for kind in (ConfigError, SetupError, RetriableError, HeldError, DataError, FatalError)
+    for kind in (
+        ConfigError,
+        SetupError,
+        RetriableError,
+        HeldError,
+        DataError,
+        FatalError,
+        UnexpectedError,
+    )
 }
 
 

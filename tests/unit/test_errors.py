@@ -16,6 +16,7 @@ KINDS = [
     (errors.HeldError, Decision.WAIT, ExitCode.RUNTIME),
     (errors.DataError, Decision.STOP, ExitCode.RUNTIME),
     (errors.FatalError, Decision.STOP, ExitCode.RUNTIME),
+    (errors.UnexpectedError, Decision.STOP, ExitCode.RUNTIME),
 ]
 
 

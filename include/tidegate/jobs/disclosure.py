@@ -11,7 +11,13 @@ import traceback
 from collections.abc import Iterator
 from typing import Any, Final
 
-from tidegate.errors import Decision, FatalError, RetriableError, TidegateError, decide
+from tidegate.errors import (
+    Decision,
+    RetriableError,
+    TidegateError,
+    UnexpectedError,
+    decide,
+)
 from tidegate.jobs.passing import passing
 
 MAX_CAUSES: Final = 6
@@ -41,7 +47,7 @@ def as_tidegate_error(error: BaseException) -> TidegateError:
             f"a connection broke: {describe(error)}",
             hint="the run is tried again; if it stays, check network and servers",
         )
-    return FatalError(
+    return UnexpectedError(
         "job.unexpected",
         f"an error nobody expected: {describe(error)}",
         hint="the frames are in the task log; please report it",

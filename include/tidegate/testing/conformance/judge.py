@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyiceberg.table import Table
 
 from tidegate.names import CDC_PREFIX
@@ -178,8 +180,7 @@ def _state(table: Any, mode: str) -> list[Row]:
     if mode == _HISTORY:
         table = table.filter(table[f"{CDC_PREFIX}current"])
     elif mode == _APPEND:
-        ops = table[f"{CDC_PREFIX}op"].to_pylist()
-        table = table.filter([op in _PUTS for op in ops])
+        table = table.filter(pc.is_in(table[f"{CDC_PREFIX}op"], pa.array(_PUTS)))
     own = [name for name in table.schema.names if not name.startswith(CDC_PREFIX)]
     return rows_of(table.select(own))
 
