@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 from tidegate.errors import DataError
 from tidegate.spark.bounds import Bound, bounds, extremes
 from tidegate.spark.gaps import ASTRAY, needs
+from tidegate.spark.remembered import remembered
 from tidegate.spark.typed import BITS, LakeShape
 
 CAST_FAILED: Final = "apply.cast_failed"
@@ -56,20 +57,10 @@ def examine(
     fresh: Expr | None = None,
 ) -> Fitness:
     """Read ``rows`` (cached: this is the pass that fills the cache) and raise if they are unfit."""
-    twin, gone, astray = (
-        F.col(name) if name in rows.columns else F.lit(False) for name in ("twin", "gone", ASTRAY)
-    )
+    flags = tuple(name for name in ("twin", "gone", ASTRAY) if name in rows.columns)
     found = rows.agg(
-        F.count("*").alias("rows"),
-        F.count_if(gone).alias("gone"),
-        F.count_if(needs(gaps)).alias("needs"),
         F.count_if(F.lit(False) if fresh is None else fresh).alias("fresh"),
-        F.coalesce(F.bool_or(twin), F.lit(False)).alias("twins"),
-        F.coalesce(F.bool_or(astray), F.lit(False)).alias("astray"),
-        F.coalesce(F.bool_or(_no_key(shape)), F.lit(False)).alias("no_key"),
-        *(F.bit_or(f"bad{word}").alias(f"bad{word}") for word in shape.words),
-        *(F.bit_or(f"adj{word}").alias(f"adj{word}") for word in shape.words),
-        *extremes(shape),
+        *_looks(shape.nameless, tuple(gaps), flags),
     ).collect()[0]
     if found.astray:
         raise Astray
@@ -91,6 +82,25 @@ def examine(
         fresh=found.fresh,
         bounds=bounds(rows, shape, found),
         adjusted=_count(rows, shape, adjusted, "adj") if adjusted else {},
+    )
+
+
+@remembered
+def _looks(shape: LakeShape, gaps: tuple[int, ...], flags: tuple[str, ...]) -> tuple[Expr, ...]:
+    """What is asked of every batch; ``flags``: those of its marks that it has at all."""
+    twin, gone, astray = (
+        F.col(name) if name in flags else F.lit(False) for name in ("twin", "gone", ASTRAY)
+    )
+    return (
+        F.count("*").alias("rows"),
+        F.count_if(gone).alias("gone"),
+        F.count_if(needs(gaps)).alias("needs"),
+        F.coalesce(F.bool_or(twin), F.lit(False)).alias("twins"),
+        F.coalesce(F.bool_or(astray), F.lit(False)).alias("astray"),
+        F.coalesce(F.bool_or(_no_key(shape)), F.lit(False)).alias("no_key"),
+        *(F.bit_or(f"bad{word}").alias(f"bad{word}") for word in shape.words),
+        *(F.bit_or(f"adj{word}").alias(f"adj{word}") for word in shape.words),
+        *extremes(shape),
     )
 
 

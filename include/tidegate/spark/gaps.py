@@ -18,7 +18,9 @@ from typing import Final
 from pyspark.sql import Column as Expr
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
+from pyspark.sql.types import DataType
 
+from tidegate.spark.remembered import named, remembered
 from tidegate.spark.typed import BITS, PUTS, LakeShape
 
 ASTRAY: Final = "astray"
@@ -64,15 +66,18 @@ def _trace(halves: DataFrame, shape: LakeShape, gaps: Sequence[int]) -> DataFram
         .orderBy("pos", "seq")
         .rowsBetween(Window.unboundedPreceding, Window.currentRow)
     )
+    types = {field.name: field.dataType for field in halves.schema}
     cells = [
-        F.last(_cell(halves, i), ignorenulls=True).over(until_now).alias(f"cell{i}") for i in gaps
+        F.last(_cell(i, types[f"v{i}"]), ignorenulls=True).over(until_now).alias(f"cell{i}")
+        for i in gaps
     ]
     begins = F.when(F.col("act") == "c", F.lit("")).when(F.col("act") == "i", F.col("pos"))
     origin = F.last(begins, ignorenulls=True).over(until_now).alias("origin")
     return halves.select("*", *cells, origin)
 
 
-def _cell(halves: DataFrame, i: int) -> Expr:
+@remembered
+def _cell(i: int, type_: DataType) -> Expr:
     word, bit = f"bad{i // BITS}", 1 << (i % BITS)
     known = F.struct(
         F.lit(True).alias("known"),
@@ -82,7 +87,7 @@ def _cell(halves: DataFrame, i: int) -> Expr:
     )
     unknown = F.struct(
         F.lit(False).alias("known"),
-        F.lit(None).cast(halves.schema[f"v{i}"].dataType).alias("value"),
+        F.lit(None).cast(type_).alias("value"),
         F.lit(0).cast("bigint").alias("bad"),
         F.lit(0).cast("bigint").alias("adj"),
     )
@@ -142,23 +147,36 @@ def _look_back(moves: DataFrame, shape: LakeShape, gaps: Sequence[int]) -> DataF
 
 
 def _filled(joined: DataFrame, shape: LakeShape, gaps: Sequence[int]) -> DataFrame:
-    replaced: dict[str, Expr] = {}
+    technical = {"place", *(f"cell{i}" for i in gaps), *(f"past{i}" for i in gaps)}
+    technical |= {f"past_{key}" for key in shape.keys}
+    kept = [name for name in joined.columns if name not in technical]
+    filled = _fillings(tuple(gaps))
+    rows = (filled[name] if name in filled else named(name)[0] for name in kept)
+    return joined.select(*rows, *_base(len(shape.key)))
+
+
+@remembered
+def _fillings(gaps: tuple[int, ...]) -> dict[str, Expr]:
+    """Values, gaps and flags once what was found is in them."""
+    filled: dict[str, Expr] = {}
     for i in gaps:
         gap = F.col(f"n{i}") & F.col("act").isin(*PUTS)
         found = F.when(_known(f"cell{i}"), F.col(f"cell{i}")).when(
             _known(f"past{i}"), F.col(f"past{i}")
         )
-        replaced[f"v{i}"] = F.when(gap, found["value"]).otherwise(F.col(f"v{i}"))
-        replaced[f"n{i}"] = gap & found.isNull()
+        filled[f"v{i}"] = F.when(gap, found["value"]).otherwise(F.col(f"v{i}"))
+        filled[f"n{i}"] = gap & found.isNull()
         for word, flag in ((f"bad{i // BITS}", "bad"), (f"adj{i // BITS}", "adj")):
-            own = replaced.get(word, F.col(word))
+            own = filled.get(word, F.col(word))
             extra = F.when(gap & found.isNotNull(), found[flag]).otherwise(F.lit(0))
-            replaced[word] = own.bitwiseOR(extra)
-    technical = {"place", *(f"cell{i}" for i in gaps), *(f"past{i}" for i in gaps)}
-    technical |= {f"past_{key}" for key in shape.keys}
-    base = [
-        F.when(_moved_in(), F.col(f"past_{key}")).otherwise(F.col(key)).alias(key.replace("k", "b"))
-        for key in shape.keys
-    ]
-    kept = [name for name in joined.columns if name not in technical]
-    return joined.select(*(replaced.get(name, F.col(name)).alias(name) for name in kept), *base)
+            filled[word] = own.bitwiseOR(extra)
+    return {name: value.alias(name) for name, value in filled.items()}
+
+
+@remembered
+def _base(keys: int) -> tuple[Expr, ...]:
+    """The key under which the lake has the row."""
+    return tuple(
+        F.when(_moved_in(), F.col(f"past_k{i}")).otherwise(F.col(f"k{i}")).alias(f"b{i}")
+        for i in range(keys)
+    )

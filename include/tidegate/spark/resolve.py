@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from tidegate.schema.table import TableSchema
 from tidegate.spark.gaps import fill_gaps
+from tidegate.spark.remembered import remembered
 from tidegate.spark.survey import SchemaShare
 from tidegate.spark.typed import PUTS, LakeShape, cast_some, cast_values, cells_of, keyed
 
@@ -21,14 +22,18 @@ def last_per_key(halves: DataFrame, shape: LakeShape, *, in_order: bool = False)
     them, so that they need not be sorted again. Otherwise the newest comes first, of which Spark
     keeps one per key before it moves any row.
     """
-    window = Window.partitionBy(*shape.keys)
     if in_order:
-        later = F.lead("pos").over(window.orderBy("pos", "seq"))
+        later = F.lead("pos").over(Window.partitionBy(*shape.keys).orderBy("pos", "seq"))
         last = halves.withColumn("later", later).where("later IS NULL").drop("later")
     else:
-        nth = F.row_number().over(window.orderBy(F.desc("pos"), F.desc("seq")))
-        last = halves.withColumn("nth", nth).where("nth = 1").drop("nth")
+        last = halves.withColumn("nth", _newest_first(len(shape.key))).where("nth = 1").drop("nth")
     return last.withColumn("gone", _is_gone("act"))
+
+
+@remembered
+def _newest_first(keys: int) -> Expr:
+    window = Window.partitionBy(*(f"k{i}" for i in range(keys)))
+    return F.row_number().over(window.orderBy(F.desc("pos"), F.desc("seq")))
 
 
 def last_typed(
@@ -121,5 +126,6 @@ def versions(halves: DataFrame, shape: LakeShape) -> DataFrame:
     )
 
 
+@remembered
 def _is_gone(act: str) -> Expr:
     return F.col(act).isin("d", "o")

@@ -31,7 +31,8 @@ from tidegate.envelope.change import Op
 from tidegate.envelope.log_rows import too_large
 from tidegate.schema.table import Column, TableSchema
 from tidegate.spark.casts import cast
-from tidegate.spark.casts.result import Flags
+from tidegate.spark.casts.result import CastResult, Flags
+from tidegate.spark.remembered import named, remembered
 from tidegate.spark.survey import SchemaShare
 
 BITS: Final = 32
@@ -43,6 +44,11 @@ _RAW: Final = ("op", "key", "before", "after", "unchanged")
 """Of the log, until values are cast."""
 
 
+def words(columns: int) -> int:
+    """Bit sets that so many columns take."""
+    return (columns + BITS - 1) // BITS
+
+
 @dataclass(frozen=True, slots=True)
 class LakeShape:
     """The lake table's own columns (without ``_cdc_`` ones), in order, and which are the key."""
@@ -50,6 +56,11 @@ class LakeShape:
     names: tuple[str, ...]
     types: tuple[DataType, ...]
     key: tuple[int, ...]  # indexes into names, in key order
+
+    @property
+    def nameless(self) -> LakeShape:
+        """What tables that differ in names only have in common."""
+        return replace(self, names=("",) * len(self.names))
 
     @property
     def keys(self) -> list[str]:
@@ -61,7 +72,7 @@ class LakeShape:
 
     @property
     def words(self) -> range:
-        return range((len(self.names) + BITS - 1) // BITS)
+        return range(words(len(self.names)))
 
     def gaps(self, schemas: Iterable[tuple[TableSchema, SchemaShare]]) -> tuple[int, ...]:
         """Columns that some change did not send and that no old row supplies."""
@@ -111,24 +122,31 @@ def keyed(
 ) -> DataFrame:
     """Halves of ``log``, all under ``schema``, whose keys are typed, and whose values are still
     text: see :func:`cast_values`."""
-    rows = log.where(F.col("op") != Op.TRUNCATE)
-    old = [
-        cast(column, F.col("key").getItem(place)) for place, column in enumerate(schema.key_columns)
-    ]
-    changes = rows.select(
-        F.col("position").alias("pos"),
-        F.col("tx_id").alias("tx"),
-        F.col("commit_ts").alias("cts"),
-        F.col("event_id").alias("eid"),
-        *(
-            key.value.cast(shape.types[place]).alias(f"k{i}")
-            for i, (key, place) in enumerate(zip(old, shape.key, strict=True))
-        ),
-        *(_value(cells[place], shape.types[place]).alias(f"v{place}") for place in shape.key),
+    old = zip(schema.key_columns, shape.key, strict=True)
+    changes = log.where(_is_row()).select(
+        *_about(),
+        *(_key(_nameless(key), i, shape.types[place]) for i, (key, place) in enumerate(old)),
+        *(_value(cells[place], place, shape.types[place]) for place in shape.key),
         *(_fingerprints(schema) if images else ()),
-        *_RAW,
+        *named(*_RAW),
     )
     return _halves(changes, shape)
+
+
+@remembered
+def _is_row() -> Expr:
+    return F.col("op") != Op.TRUNCATE
+
+
+@remembered
+def _about() -> tuple[Expr, ...]:
+    names = {"position": "pos", "tx_id": "tx", "commit_ts": "cts", "event_id": "eid"}
+    return tuple(F.col(name).alias(short) for name, short in names.items())
+
+
+@remembered
+def _key(column: Column, i: int, type_: DataType) -> Expr:
+    return cast(column, F.col("key").getItem(i)).value.cast(type_).alias(f"k{i}")
 
 
 def cast_values(
@@ -156,40 +174,47 @@ def cast_some(
     known = [name for name in halves.columns if name not in _RAW]
     # Two steps, so that the flags look at values that are there instead of parsing them again.
     values = halves.select(
-        *known,
-        *(
-            _value(cells[i], shape.types[i]).alias(f"v{i}")
-            for i in sorted(places)
-            if i not in shape.key
-        ),
+        *named(*known),
+        *(_value(cells[i], i, shape.types[i]) for i in sorted(places) if i not in shape.key),
         *(_gap(cells[i]).alias(f"n{i}") for i in gaps if i in places),
-        *_RAW,
+        *named(*_RAW),
     )
-    flags = [_judged(cell, F.col(f"v{i}")) if i in places else None for i, cell in enumerate(cells)]
-    bits = {
-        f"{flag}{word}": _bits(flags, word, which)
-        for which, flag in enumerate(_FLAGS)
-        for word in shape.words
+    bits = _words(tuple(cell if i in places else None for i, cell in enumerate(cells)))
+    own = {  # places that were cast before have theirs
+        name: F.col(name).bitwiseOR(word).alias(name) if name in known else word
+        for name, word in bits.items()
     }
-    for name in known:
-        if name in bits:  # of places that were cast before
-            bits[name] = F.col(name).bitwiseOR(bits[name])
-    return values.select(
-        *(name for name in values.columns if name not in bits),
-        *(word.alias(name) for name, word in bits.items()),
-    )
+    rest = (name for name in values.columns if name not in own)
+    return values.select(*named(*rest), *own.values())
 
 
-def _judged(cell: Cell | None, value: Expr) -> Flags | None:
-    if cell is None:
-        return None
-    failed, adjusted = cast(cell.column, cell.text).judge(value)
-    return (failed if cell.lost is None else failed | cell.lost, adjusted)
+@remembered
+def _words(cells: tuple[Cell | None, ...]) -> dict[str, Expr]:
+    """The bit sets of columns that failed and of those that were adjusted."""
+    flags = [None if cell is None else _judged(cell, i) for i, cell in enumerate(cells)]
+    return {
+        f"{flag}{word}": _bits(flags, word, which).alias(f"{flag}{word}")
+        for which, flag in enumerate(_FLAGS)
+        for word in range(words(len(cells)))
+    }
 
 
-def _value(cell: Cell | None, type_: DataType) -> Expr:
-    value = F.lit(None) if cell is None else cast(cell.column, cell.text).value
-    return value.cast(type_)
+@remembered
+def _judged(cell: Cell, place: int) -> Flags:
+    failed, adjusted = _cast(cell).judge(F.col(f"v{place}"))
+    lost = _lost(cell)
+    return (failed if lost is None else failed | lost, adjusted)
+
+
+@remembered
+def _value(cell: Cell | None, place: int, type_: DataType) -> Expr:
+    value = F.lit(None) if cell is None else _cast(cell).value
+    return value.cast(type_).alias(f"v{place}")
+
+
+@remembered
+def _cast(cell: Cell) -> CastResult:
+    return cast(cell.column, _text(cell))
 
 
 def cells_of(
@@ -202,54 +227,72 @@ def cells_of(
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """Where a lake column's text comes from, and whether it is missing."""
+    """Where a lake column's text comes from; what Spark makes of it is built once (without names,
+    most columns of most tables are alike)."""
 
-    column: Column
-    text: Expr
-    gap: Expr
-    lost: Expr | None = None
-    """Whether the value was too large to be taken; None: none was."""
+    column: Column  # nameless
+    slot: int
+    unsent: bool = False
+    """At least one row did not send it."""
+    large: bool = False
+    """At least one value was too large to be taken."""
+    old_rows: bool = False
+    """A delete carries what is known of its row."""
 
 
 def _cell(schema: TableSchema, slot: int | None, share: SchemaShare, old_rows: bool) -> Cell | None:
     if slot is None:
         return None
-    column = schema.columns[slot]
-    if column.given is not None:
-        return _given(column, column.given, old_rows)
-    cell = _sent(column, slot, share)
-    if not old_rows:
-        return cell
-    key = F.lit(None) if column.key is None else F.col("key").getItem(column.key)
-    old = F.when(F.col("before").isNotNull(), F.col("before").getItem(slot)).otherwise(key)
-    text = F.when(F.col("op") == Op.DELETE, old).otherwise(cell.text)
-    return replace(cell, text=text)
+    unsent, large = slot in share.unchanged, slot in share.too_large
+    return Cell(_nameless(schema.columns[slot]), slot, unsent, large, old_rows)
 
 
-def _given(column: Column, text: str, old_rows: bool) -> Cell:
-    """A row older than the column has its default, except a delete, which may have its key only."""
-    value = F.lit(text)
-    if old_rows:
-        value = F.when(F.col("op") != Op.DELETE, value)
-    return Cell(column, value, F.lit(False))
+def _nameless(column: Column) -> Column:
+    return replace(column, name="", source_type="", number=None, nullable=True)
 
 
-def _sent(column: Column, slot: int, share: SchemaShare) -> Cell:
-    after = F.col("after").getItem(slot)
-    lost = _contains(too_large(slot)) if slot in share.too_large else None
-    if slot not in share.unchanged:
-        return Cell(column, after, F.lit(False), lost)
-    not_sent = _contains(slot)
-    if column.key is not None:
-        # An out-of-line key that did not change: the old key has it.
-        return Cell(
-            column,
-            F.when(not_sent, F.col("key").getItem(column.key)).otherwise(after),
-            F.lit(False),
-        )
-    # With replica identity FULL the old row has what the new one leaves out.
-    text = F.when(not_sent, F.col("before").getItem(slot)).otherwise(after)
-    return Cell(column, text, not_sent & F.col("before").isNull(), lost)
+@remembered
+def _text(cell: Cell) -> Expr:
+    if cell.column.given is not None:
+        # A row older than the column has its default; a delete may have its key only.
+        value = F.lit(cell.column.given)
+        return F.when(F.col("op") != Op.DELETE, value) if cell.old_rows else value
+    sent = _sent(cell)
+    if not cell.old_rows:
+        return sent
+    key = F.lit(None) if cell.column.key is None else F.col("key").getItem(cell.column.key)
+    old = F.when(F.col("before").isNotNull(), F.col("before").getItem(cell.slot)).otherwise(key)
+    return F.when(F.col("op") == Op.DELETE, old).otherwise(sent)
+
+
+def _sent(cell: Cell) -> Expr:
+    after = F.col("after").getItem(cell.slot)
+    if not cell.unsent:
+        return after
+    # An out-of-line key that did not change is in the old key; with replica identity FULL the old
+    # row has what the new one leaves out.
+    key = cell.column.key
+    older = F.col("before").getItem(cell.slot) if key is None else F.col("key").getItem(key)
+    return F.when(_contains(cell.slot), older).otherwise(after)
+
+
+@remembered
+def _gap(cell: Cell | None) -> Expr:
+    """Whether the value is missing."""
+    if cell is None or cell.column.given is not None:
+        return F.lit(False)
+    if not cell.unsent or cell.column.key is not None:
+        return F.lit(False)
+    return _contains(cell.slot) & F.col("before").isNull()
+
+
+@remembered
+def _lost(cell: Cell) -> Expr | None:
+    """Whether the value was too large to be taken; None: none was."""
+    key_of_old = cell.unsent and cell.column.key is not None
+    if not cell.large or key_of_old or cell.column.given is not None:
+        return None
+    return _contains(too_large(cell.slot))
 
 
 def _contains(slot: int) -> Expr:
@@ -258,10 +301,6 @@ def _contains(slot: int) -> Expr:
 
 def _gapped(column: Column, names: tuple[str, ...]) -> bool:
     return column.key is None and column.taken and column.name in names
-
-
-def _gap(cell: Cell | None) -> Expr:
-    return F.lit(False) if cell is None else cell.gap
 
 
 def _fingerprints(schema: TableSchema) -> list[Expr]:
@@ -283,20 +322,30 @@ def _fingerprints(schema: TableSchema) -> list[Expr]:
 
 def _halves(rows: DataFrame, shape: LakeShape) -> DataFrame:
     """Split key changes in two; everything else stays one row."""
-    new_key = [F.col(f"v{i}") for i in shape.key]
-    old_key = [F.col(name) for name in shape.keys]
+    exploded = rows.select("*", _split(shape.key))
+    rest = [name for name in exploded.columns if name not in shape.keys]
+    return exploded.select(*named(*rest), *_addressed(shape.key)) if shape.key else exploded
+
+
+@remembered
+def _split(key: tuple[int, ...]) -> Expr:
     moved = (F.col("op") == Op.UPDATE) & ~F.coalesce(
-        _all(old.eqNullSafe(new) for old, new in zip(old_key, new_key, strict=True)), F.lit(True)
+        _all(F.col(f"k{i}").eqNullSafe(F.col(f"v{place}")) for i, place in enumerate(key)),
+        F.lit(True),
     )
     act = F.when(F.col("op") == Op.READ, F.lit("c")).otherwise(F.col("op"))
     halves = F.when(moved, F.array(F.lit("o"), F.lit("i"))).otherwise(F.array(act))
-    exploded = rows.select("*", F.posexplode(halves).alias("seq", "act"))
-    keys = [
-        F.when(F.col("act") == "i", F.col(f"v{place}")).otherwise(F.col(name)).alias(name)
-        for name, place in zip(shape.keys, shape.key, strict=True)
-    ]
-    rest = [name for name in exploded.columns if name not in shape.keys]
-    return exploded.select(*rest, *keys) if shape.key else exploded
+    return F.posexplode(halves).alias("seq", "act")
+
+
+@remembered
+def _addressed(key: tuple[int, ...]) -> tuple[Expr, ...]:
+    """The key of the row a half is about."""
+    moved_in = F.col("act") == "i"
+    return tuple(
+        F.when(moved_in, F.col(f"v{place}")).otherwise(F.col(f"k{i}")).alias(f"k{i}")
+        for i, place in enumerate(key)
+    )
 
 
 def _bits(flags: Sequence[Flags | None], word: int, which: int) -> Expr:
