@@ -20,10 +20,9 @@ from tidegate.cli.output import Output
 from tidegate.errors import SetupError
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from tidegate.config.pipeline import PipelineConfig
     from tidegate.config.platform import PlatformConfig
+    from tidegate.spark.session import SparkSession
 
 LOG_FOLDER: Final = "logs"
 

@@ -22,7 +22,8 @@ from tidegate.spark.sweep_state import sweep_branches
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
-    from pyspark.sql import SparkSession
+
+    from tidegate.spark.session import SparkSession
 
 PURPOSE = "abandon"
 Branches = dict[str, tuple[str, ...]]

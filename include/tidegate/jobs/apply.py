@@ -40,10 +40,9 @@ from tidegate.observability import events, log
 from tidegate.observability.progress import Progress, silent
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from tidegate.spark.apply import ApplyContext
     from tidegate.spark.outcome import Outcome
+    from tidegate.spark.session import SparkSession
 
 __all__ = ["ApplyResult", "Status", "TableResult", "apply_table", "run_apply"]
 

@@ -25,8 +25,7 @@ from tidegate.lake.gate import Gate, GateState
 from tidegate.lake.unsent import unsent
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
+    from tidegate.spark.session import SparkSession
     from tidegate.spark.survey import LogPin, Survey
 
 STALE_SHARE: Final = 0.25

@@ -46,7 +46,8 @@ from tidegate.spark.verify import Comparison, compare
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
-    from pyspark.sql import DataFrame, SparkSession
+
+    from tidegate.spark.session import DataFrame, SparkSession
 
 _LOG = log.get(__name__)
 FIRST_DIFFERENCES = 20

@@ -37,7 +37,8 @@ from tidegate.observability.progress import Progress, silent
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
-    from pyspark.sql import SparkSession
+
+    from tidegate.spark.session import SparkSession
 
 _LOG = log.get(__name__)
 

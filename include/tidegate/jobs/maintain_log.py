@@ -21,7 +21,8 @@ from tidegate.spark.upkeep import Compacted
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
-    from pyspark.sql import SparkSession
+
+    from tidegate.spark.session import SparkSession
 
 NAME: Final = "(change log)"
 """The change log's place in reports; no source table is spelt so."""

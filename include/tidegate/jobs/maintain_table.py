@@ -26,7 +26,8 @@ from tidegate.spark.upkeep import Compacted
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
     from pyiceberg.table import Table
-    from pyspark.sql import SparkSession
+
+    from tidegate.spark.session import SparkSession
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,8 @@ from tidegate.observability.progress import Progress, silent
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
-    from pyspark.sql import SparkSession
+
+    from tidegate.spark.session import SparkSession
 
 
 @dataclass(frozen=True, slots=True)

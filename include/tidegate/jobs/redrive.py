@@ -36,9 +36,8 @@ from tidegate.names import TableId
 from tidegate.observability.progress import Progress, silent
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from tidegate.spark.outcome import Outcome
+    from tidegate.spark.session import SparkSession
 
 PURPOSE: Final = "redrive"
 

@@ -33,7 +33,8 @@ from tidegate.spark.verify import Comparison
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
-    from pyspark.sql import SparkSession
+
+    from tidegate.spark.session import SparkSession
 
 
 def run_reload(

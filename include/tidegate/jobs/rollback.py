@@ -31,7 +31,8 @@ from tidegate.spark.rollback import rollback
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
     from pyiceberg.table import Table
-    from pyspark.sql import SparkSession
+
+    from tidegate.spark.session import SparkSession
 
 ACTOR = "rollback"
 

@@ -37,7 +37,7 @@ from tidegate.observability.progress import Progress, silent
 from tidegate.transports.embedded import backoff
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from tidegate.spark.session import SparkSession
 
 _LOG = log.get(__name__)
 FAILED: Final = "failed"

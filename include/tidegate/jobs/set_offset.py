@@ -32,7 +32,8 @@ from tidegate.spark.stamp import verify_stamp
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
-    from pyspark.sql import SparkSession
+
+    from tidegate.spark.session import SparkSession
 
 PURPOSE: Final = "set offset"
 

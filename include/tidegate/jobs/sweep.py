@@ -61,7 +61,7 @@ from tidegate.spark.sweep_state import published
 from tidegate.transports.embedded import SLOT_ACTIVE
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from tidegate.spark.session import SparkSession
 
 _LOG = log.get(__name__)
 ACTOR = "sweep"

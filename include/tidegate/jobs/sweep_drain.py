@@ -22,7 +22,7 @@ from tidegate.spark.sweep import Built
 from tidegate.transports.embedded import SLOT_ACTIVE
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from tidegate.spark.session import SparkSession
 
 
 def capture_through(

@@ -14,7 +14,8 @@ from typing import Final
 
 from pyspark.errors import PySparkRuntimeError
 from pyspark.logger import PySparkLogger
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame as DataFrame  # for annotations above this layer
+from pyspark.sql import SparkSession as SparkSession
 
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig

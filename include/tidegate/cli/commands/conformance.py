@@ -16,9 +16,9 @@ from tidegate.cli.options import AsJson, Debug
 from tidegate.errors import ConfigError, ExitCode
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
     from rich.console import Console
 
+    from tidegate.spark.session import SparkSession
     from tidegate.testing.conformance.cases import Case
     from tidegate.testing.conformance.readers import Reader
     from tidegate.testing.conformance.results import Report

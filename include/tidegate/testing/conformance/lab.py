@@ -26,7 +26,8 @@ from tidegate.testing.conformance.server import Server
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
     from pyiceberg.table import Table
-    from pyspark.sql import SparkSession
+
+    from tidegate.spark.session import SparkSession
 
 
 @dataclass

@@ -14,7 +14,7 @@ from tidegate.errors import SetupError
 from tidegate.names import CATALOG, quote_spark
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from tidegate.spark.session import SparkSession
 
 Reader = Callable[[Table], pa.Table]
 

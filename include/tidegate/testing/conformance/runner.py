@@ -18,7 +18,7 @@ from tidegate.testing.conformance.results import Failure, Report
 from tidegate.testing.conformance.server import Server
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from tidegate.spark.session import SparkSession
 
 UPSERT: Final = "upsert"
 
