@@ -8,9 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.support.cli import ENTRY, INCLUDE
+from tests.support.faults import until
 from tidegate.testing.conformance.postgres import started_server
 
 pytestmark = [pytest.mark.spark, pytest.mark.postgres]
@@ -53,6 +55,21 @@ def test_a_case_that_does_not_hold_is_told(tmp_path: Path) -> None:
         done = conformance("--url", server.url, "--cases", str(tmp_path), "--path", "sweep")
     assert done.returncode == 1
     assert "wrong is int, expected long" in done.stdout
+
+
+def test_what_it_started_ends_with_it() -> None:
+    words = [sys.executable, "-c", ENTRY, "conformance", "--suite", "boolean"]
+    environment = os.environ | {"PYTHONPATH": str(INCLUDE)}
+    with subprocess.Popen(words, env=environment, stderr=subprocess.DEVNULL) as command:
+        started = until(lambda: family(command.pid, "postgres"), "a server is there")
+        command.terminate()
+        assert command.wait(timeout=60) == 130
+    assert not [process for process in started if process.is_running()]
+
+
+def family(pid: int, name: str) -> list[psutil.Process]:
+    own = psutil.Process(pid).children(recursive=True)
+    return [process for process in own if process.name() == name]
 
 
 def test_wrong_names_are_refused_before_anything_starts() -> None:

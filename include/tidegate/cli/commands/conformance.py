@@ -13,6 +13,7 @@ import typer
 
 from tidegate.cli.invocation import speaking
 from tidegate.cli.options import AsJson, Debug
+from tidegate.cli.stopping import ended_by_sigterm
 from tidegate.errors import ConfigError, ExitCode
 
 if TYPE_CHECKING:
@@ -114,6 +115,7 @@ def conformance(
         modes = _known("--mode", mode, MODES[source]) if mode else ["upsert"]
         servers = _known("--server", server, SERVERS[source]) if server else SERVERS[source][:1]
         wanted = _chosen(load_cases(cases or FOLDERS[source]), case or ["*"], suite or ["*"])
+        stack.enter_context(ended_by_sigterm())
         home = stack.enter_context(tempfile.TemporaryDirectory(prefix="tidegate-conformance-"))
         settings = PlatformConfig(
             lake=LakeConfig(home=home),
