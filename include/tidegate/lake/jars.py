@@ -65,22 +65,23 @@ def jvm_options(platform: PlatformConfig) -> dict[str, str]:
 def jar_settings(
     platform: PlatformConfig, pipeline: PipelineConfig | None = None
 ) -> dict[str, str]:
-    """Spark settings that bring our jars: files that set-up fetched, the others by coordinates.
+    """Spark settings that bring our jars: as files where set-up fetched all that are wanted, else
+    by coordinates (both at once would not do: Spark adds what it resolves to its list of files, and
+    a session that is configured with the list would take it back).
+
     A platform that names packages itself has the last word."""
     given = platform.spark.conf
     wanted = jars(platform, pipeline)
     here = _fetched(platform)
-    if not here:
+    if not here or wanted != JARS:
         return {_PACKAGES: given.get(_PACKAGES, ",".join(wanted))}
-    files = [*here, *filter(None, [given.get("spark.jars")])]
-    rest = [coordinates for coordinates in wanted if coordinates not in JARS]
-    by_name = {_PACKAGES: ",".join(rest)} if rest else {}
-    return {"spark.jars": ",".join(files), **by_name}
+    return {"spark.jars": ",".join([*here, *filter(None, [given.get("spark.jars")])])}
 
 
 def local_files(platform: PlatformConfig, pipeline: PipelineConfig | None = None) -> dict[str, str]:
-    """Catalog settings for a warehouse on a local disk, where set-up fetched the jar for it."""
-    if not resolve(platform, pipeline).warehouse.startswith("file:") or not _fetched(platform):
+    """Catalog settings for a warehouse on a local disk, where the jar for it is among the jars."""
+    on_disk = resolve(platform, pipeline).warehouse.startswith("file:")
+    if not on_disk or "spark.jars" not in jar_settings(platform, pipeline):
         return {}
     return {
         f"{SPARK_PREFIX}.hadoop.fs.file.impl": LOCAL_FILES,

@@ -36,9 +36,12 @@ def test_jars_of_ones_own_come_beside_ours(fetched: list[str]) -> None:
     assert jar_settings(own) == {"spark.jars": ",".join([*fetched, "/opt/own.jar"])}
 
 
-def test_what_set_up_does_not_fetch_is_named(fetched: list[str]) -> None:
-    settings = jar_settings(platform("s3://bucket/lake"))
-    assert settings == {"spark.jars": ",".join(fetched), "spark.jars.packages": AWS_BUNDLE}
+def test_where_more_is_wanted_than_set_up_fetched_all_are_named(fetched: list[str]) -> None:
+    named = ",".join([*JARS, AWS_BUNDLE])
+    assert jar_settings(platform("s3://bucket/lake")) == {"spark.jars.packages": named}
+    more = PlatformConfig(spark=SparkConfig(extra_packages=("a:b:1",)))
+    assert jar_settings(more) == {"spark.jars.packages": ",".join([*JARS, "a:b:1"])}
+    assert local_files(more) == {}
 
 
 @pytest.mark.parametrize("gone", [jar_name(SETUP_JARS[0]), "jars.files"])
