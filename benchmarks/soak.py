@@ -33,8 +33,8 @@ from tidegate.testing.postgres_server import PASSWORD, SUPERUSER, PostgresServer
 PAGE: Final = Path(__file__).parents[1] / "docs" / "reference" / "reliability.md"
 TIDEGATE: Final = [str(Path(sys.executable).with_name("tidegate"))]
 KILLED: Final = 1 / 3
-LONGEST_LIFE: Final = 45.0
-"""Seconds until a job that is to die does: JVM start, sweep, merge and publish lie in them."""
+UNKNOWN_LIFE: Final = 10.0
+"""Seconds in which a job that is to die does, until one of its kind has shown how long it takes."""
 
 
 @dataclass
@@ -46,12 +46,16 @@ class Soak:
     runs: Counter[str] = field(default_factory=Counter)
     killed: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
+    took: dict[str, float] = field(default_factory=dict)
+    """Seconds of the last job of a kind that lived: the next that is to die does within them."""
     last: dict[str, Any] = field(default_factory=dict)
     """What the last job that lived said."""
 
     def job(self, verb: str, *options: str, may_die: bool = True) -> None:
         """Run a command, or most of one."""
         dies = may_die and self.dice.random() < KILLED
+        life = self.dice.uniform(1, max(2, self.took.get(verb, UNKNOWN_LIFE)))
+        began = time.monotonic()
         with (self.folder / "jobs.log").open("ab") as log:
             process = subprocess.Popen(
                 [*TIDEGATE, *verb.split(), "pipeline.yaml", "--json", *options],
@@ -62,15 +66,14 @@ class Soak:
             )
             self.runs[verb] += 1
             try:
-                out, _ = process.communicate(
-                    timeout=self.dice.uniform(1, LONGEST_LIFE) if dies else None
-                )
+                out, _ = process.communicate(timeout=life if dies else None)
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)  # with its JVM, as the OOM killer would
                 process.communicate()
                 self.killed[verb] += 1
                 print(f"  {verb}: killed", flush=True)
                 return
+        self.took[verb] = time.monotonic() - began
         answer = json.loads(out or b"{}")
         ok = answer.get("ok", False)
         code = (answer.get("error") or {}).get("code", "")
