@@ -20,14 +20,11 @@ from pyspark.sql import SparkSession as SparkSession
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.errors import SetupError
-from tidegate.lake.catalog import spark_catalog_conf
+from tidegate.lake.catalog import SPARK_PREFIX, spark_catalog_conf
 from tidegate.lake.jars import LOCAL_FILES_JAR, jar_name, jar_settings, jvm_options, local_files
-from tidegate.names import CATALOG
 from tidegate.spark.java_names import remember
 
 EXTENSIONS: Final = "spark.sql.extensions"
-
-_CATALOG_PREFIX: Final = f"spark.sql.catalog.{CATALOG}"
 
 _FIXED: Final[dict[str, str]] = {
     # Casts, comparisons and partition days must not depend on where the driver runs (I6).
@@ -106,7 +103,7 @@ def spark_session(
         builder = builder.master(platform.spark.master)
     # What is known when the JVM starts is in its arguments, for every user of the machine to see;
     # the catalog's settings may hold keys, and are only needed once it runs (I9).
-    later = {key: value for key, value in conf.items() if key.startswith(_CATALOG_PREFIX)}
+    later = {key: value for key, value in conf.items() if key.startswith(SPARK_PREFIX)}
     for key, value in conf.items():
         if key not in later:
             builder = builder.config(key, value)
@@ -128,7 +125,7 @@ def lake_conf(session: SparkSession) -> dict[str, str]:
 
     ``newSession`` starts from the application's configuration and forgets what was set since.
     """
-    wanted = (_CATALOG_PREFIX, *_FIXED)
+    wanted = (SPARK_PREFIX, *_FIXED)
     everything = session.conf.getAll
     return {key: value for key, value in everything.items() if key.startswith(wanted)}
 
