@@ -100,6 +100,16 @@ def tally(table: Table, span: Span, source_table: str) -> Tally:
     return Tally(count, first, last)
 
 
+def leaves_values_out(table: Table, span: Span, source_table: str) -> bool:
+    """Whether the source sent some change of one table without all of its values."""
+    base = _filter(span, Wanted(tables=frozenset({source_table})))
+    for task in table.scan(base).plan_files():
+        for batch in _batches(table, base, [task], ("position", "unchanged")):
+            if pc.any(pc.greater(pc.list_value_length(batch.column("unchanged")), 0)).as_py():
+                return True
+    return False
+
+
 def _extreme(choose: Any, known: datetime | None, found: datetime | None) -> datetime | None:
     if known is None or found is None:
         return found if known is None else known

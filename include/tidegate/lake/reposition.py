@@ -1,9 +1,10 @@
 """Moving a table's position by hand: what it would mean, and whether it is allowed.
 
 Back means replay: the next apply takes those changes again. That gives the same rows only where the
-last change of every key wins (plain ``upsert``), and only since the table was last read from its
-source: what a sweep or a repair brought may be newer than any change in the log. Forward means that
-changes are never applied; only a sweep makes the table right again.
+last change of every key wins (plain ``upsert``), only since the table was last read from its source
+(what a sweep or a repair brought may be newer than any change in the log), and only over changes
+whose unsent values the lake still has under their key (:mod:`tidegate.lake.replay`). Forward means
+that changes are never applied; only a sweep makes the table right again.
 
 The caller holds the table's lease, so the floor below which the log may be trimmed cannot rise
 between the look and the commit.
@@ -28,7 +29,9 @@ from tidegate.lake.catalog import load
 from tidegate.lake.change_log import ChangeLog, LogHead
 from tidegate.lake.gate import Gate
 from tidegate.lake.log_reader import Span, Tally, tally
+from tidegate.lake.replay import last_unrepeatable
 from tidegate.lake.retention import floors
+from tidegate.lake.schema_history import SchemaHistory
 from tidegate.names import STEP_REPAIR, STEP_SWEEP
 
 _READ_FROM_SOURCE: Final = frozenset({STEP_SWEEP, STEP_REPAIR})
@@ -88,7 +91,13 @@ def plan_move(
         low, high, direction = wanted, current, Direction.REPLAY
     else:
         low, high, direction = current, wanted, Direction.SKIP
-    found = tally(change_log.table(), Span(low.epoch, low.place, high.place), target.source)
+    span = Span(low.epoch, low.place, high.place)
+    if direction is Direction.REPLAY:
+        history = SchemaHistory(catalog, pipeline)
+        last = last_unrepeatable(change_log.table(), history, span, target.source)
+        if last is not None:
+            raise _unrepeatable(target, last)
+    found = tally(change_log.table(), span, target.source)
     if direction is Direction.SKIP and found.changes and not skip:
         raise _needs_skip(target, found)
     return Move(
@@ -215,6 +224,18 @@ def _read_from_source(table: Table) -> list[Position]:
         for info in positions.history(table)
         if info.on_main and info.step in _READ_FROM_SOURCE and info.position is not None
     ]
+
+
+def _unrepeatable(target: LakeTarget, last: Position) -> DataError:
+    after = boundary(last.epoch, last.lsn + 1)
+    return DataError(
+        "offsets.unsent_values",
+        f"the change of {target.source} at {last} left out values (unchanged TOAST) that only its"
+        " row could supply, and that row has another key by now or is gone: applied again, it would"
+        " take them from a wrong row or from none",
+        hint=f"choose {after} or later, take rows and position back together with"
+        " `tidegate lakehouse rollback`, or sweep the table",
+    )
 
 
 def _needs_skip(target: LakeTarget, found: Tally) -> DataError:

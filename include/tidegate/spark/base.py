@@ -61,8 +61,8 @@ def check_all_found(target: LakeTarget, missing: int) -> None:
             ROW_MISSING,
             f"{target.source}: {missing} updates leave out values that only the row they change"
             " could supply, and the lake does not have those rows",
-            hint="the lake table was changed by something else than Tidegate: sweep it, then open"
-            " its gate",
+            hint="changes were skipped (`tidegate offsets set --skip`), or something else than"
+            " Tidegate changed the lake table: sweep it, then open its gate",
         )
 
 

@@ -108,6 +108,68 @@ def test_no_replay_where_changes_would_stand_twice(
     assert offsets(other, platform, [ORDERS]).tables[0].lowest is None
 
 
+def changed(shop: Shop, *steps: str) -> list[Position]:
+    """The boundary before each transaction of ``customers``, and the one that the table stands at.
+    ``~`` begins a value that is not sent while it stays the same."""
+    found = [shop.capture()]
+    model = shop.customers
+    for step in steps:
+        verb, *keys = step.split()
+        match verb:
+            case "insert":
+                model.insert(keys[0], f"~{keys[0]}")
+            case "move":
+                model.update(model.find(keys[0]), id=keys[1])
+            case "touch":
+                model.update(model.find(keys[0]))
+            case "write":
+                model.update(model.find(keys[0]), name=f"~{shop.clock.lsn}")
+            case "delete":
+                model.delete(model.find(keys[0]))
+            case "truncate":
+                model.truncate()
+        model.commit()
+        found.append(shop.clock.position)
+    shop.capture()
+    shop.stands(CUSTOMERS, found)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("steps", "refuses", "lowest"),
+    [
+        # the row whose value is wanted is no longer under 2
+        (("insert 2", "move 2 3"), {1}, 2),
+        # another row is
+        (("insert 2", "insert 3", "move 2 1", "move 3 2", "move 1 3"), {1, 2, 3, 4}, 5),
+        (("insert 2", "touch 2", "delete 2"), {1}, 2),
+        (("insert 2", "touch 2", "truncate"), {1}, 2),
+        # a replay that begins with the whole row needs nothing of the lake's
+        (("insert 2", "touch 2", "write 2", "delete 2"), {1}, 2),
+        (("insert 2", "write 2", "touch 2", "write 2", "delete 2"), {2}, 3),
+        # the row is still there
+        (("insert 2", "touch 2", "touch 2"), set(), 3),
+    ],
+)
+def test_no_replay_of_changes_that_left_out_what_the_lake_no_longer_has(
+    shop: Shop,
+    platform: PlatformConfig,
+    pipeline: PipelineConfig,
+    steps: tuple[str, ...],
+    refuses: set[int],
+    lowest: int,
+) -> None:
+    at = changed(shop, *steps)
+    for number, wanted in enumerate(at):
+        if number not in refuses:
+            plan(pipeline, platform, CUSTOMERS, str(wanted))
+            continue
+        with pytest.raises(TidegateError) as error:
+            plan(pipeline, platform, CUSTOMERS, str(wanted))
+        assert error.value.code == "offsets.unsent_values"
+        assert str(at[lowest]) in (error.value.hint or ""), "the nearest place that is open"
+
+
 def test_a_table_that_was_never_swept_has_no_offset(
     cuts: list[Position], platform: PlatformConfig, pipeline: PipelineConfig
 ) -> None:

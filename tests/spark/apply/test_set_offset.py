@@ -37,7 +37,7 @@ def grown(lab: LakeLab, model: ModelTable) -> list[Position]:
     lab.apply()
     cuts.append(lab.clock.position)
     model.update(model.find("1"), price="2.00")
-    model.update(model.find("2"), id="20")
+    model.update(model.find("2"), id="20", note="two")
     model.delete(model.find("3"))
     model.commit()
     lab.capture()
@@ -78,6 +78,15 @@ def test_a_replay_gives_the_same_rows_and_a_skip_leaves_changes_out(
     lab.apply()
     assert lab.position(model) == stood
     check_upsert(lab, model)
+
+    model.update(model.find("1"), id="10")  # its note is not sent, and 1 is gone afterwards
+    model.commit()
+    lab.capture()
+    lab.apply()
+    check_upsert(lab, model)
+    with pytest.raises(TidegateError) as wrong:
+        moved(cuts[1])
+    assert wrong.value.code == "offsets.unsent_values"
 
     model.insert("9", "late", None)
     model.commit()
