@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # whole jobs need pyspark, which only tests that use the stac
     from pyiceberg.table import Table
     from pyspark.sql import SparkSession
 
-    from tidegate.jobs.sweep import SweepResult, TableSweep
+    from tidegate.jobs.sweep_result import SweepResult, TableSweep
     from tidegate.lake.gate import Gate, TableGate
 
 SMALL_CHUNKS = SweepConfig(chunk_rows=1000, parallelism=2, fetch_size=500, lock_timeout_seconds=5)

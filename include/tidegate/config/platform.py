@@ -234,7 +234,8 @@ class SweepConfig(Section):
     cut_timeout_seconds: float = Field(
         CUT_TIMEOUT_SECONDS,
         gt=0,
-        description="Give up if open transactions hold the cut back this long (I11).",
+        description="Wait this long for open transactions; then `upsert` tables are swept beside"
+        " them, and whatever else they hold back gives up (I11).",
     )
     max_snapshot_seconds: float = Field(
         MAX_SNAPSHOT_SECONDS,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from tidegate.connectors.selecting import Selecting
 from tidegate.envelope.position import Position
+from tidegate.envelope.visible import Visible
 from tidegate.names import TableId
 from tidegate.schema.table import Column, TableSchema
 from tidegate.schema.table_facts import TableFacts
@@ -208,6 +209,15 @@ class SharedCut(ExactCut, Protocol):
     def snapshot_name(self) -> str:
         """What a connection of the source names to join."""
         ...
+
+
+@runtime_checkable
+class BesideCut(SharedCut, Protocol):
+    """A cut that was made while transactions ran. Its rows are those of one snapshot, but whether
+    a change between ``position`` and ``visible.through`` is among them only ``visible`` says."""
+
+    @property
+    def visible(self) -> Visible: ...
 
 
 @runtime_checkable

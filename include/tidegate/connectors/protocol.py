@@ -187,6 +187,19 @@ class Transform(Connector, Protocol):
     """
 
 
+@runtime_checkable
+class CutsBeside(Protocol):
+    """A source whose cuts may have to wait for transactions, and that has a way around it.
+    Optional: sweeps use it."""
+
+    def cut_beside(
+        self, tables: tuple[TableId, ...], *, head: Position
+    ) -> AbstractContextManager[Cut]:
+        """Like :meth:`Source.cut`; if that has waited as long as it may, a
+        :class:`~tidegate.connectors.cut.BesideCut`."""
+        ...
+
+
 class Source(Connector, Protocol):
     """A database whose log can be followed and whose tables can be read at a cut."""
 

@@ -22,6 +22,7 @@ from tidegate import faults
 from tidegate.config.pipeline import LakeTarget, PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.envelope.position import Position
+from tidegate.envelope.visible import Visible
 from tidegate.errors import ConfigError, DataError, FatalError, HeldError, TidegateError
 from tidegate.jobs.apply_plan import Plan, Planner, Task, stand
 from tidegate.jobs.apply_result import ApplyResult, Status, TableResult
@@ -94,13 +95,15 @@ def apply_table(
     branch: str,
     after: Position,
     until: Position,
+    held: Visible | None = None,
     run: str | None = None,
     check: Callable[[], None] = lambda: None,
 ) -> Outcome:
     """Apply (after, until] of one table onto a branch of the caller's, who holds its lease.
 
     For sweeps that were resumed: in ``upsert`` mode rows that are newer than a change take no
-    harm from it, because the last change of every key up to ``until`` wins.
+    harm from it, because the last change of every key up to ``until`` wins. And for branches that
+    hold one snapshot of the source: what ``held`` says is in it is left out.
     """
     from tidegate.spark.apply import ApplyContext, apply_range
     from tidegate.spark.pool import SessionPool
@@ -129,7 +132,7 @@ def apply_table(
             token=token,
             check=check,
         )
-        span = LogRange(after, until)
+        span = LogRange(after, until, held)
         with SessionPool(spark, 1).session() as session:
             found = survey(session, pin, {str(table): span}).get(str(table), NOTHING)
             target = pipeline.target(table)

@@ -17,7 +17,8 @@ from tidegate.connectors.registry import open_source
 from tidegate.envelope.position import Position
 from tidegate.errors import FatalError, TidegateError
 from tidegate.jobs.deploy import deploy
-from tidegate.jobs.sweep import SweepResult, run_sweep
+from tidegate.jobs.sweep import run_sweep
+from tidegate.jobs.sweep_result import SweepResult
 from tidegate.lake import positions
 from tidegate.lake.catalog import load, open_catalog
 from tidegate.lake.change_log import ChangeLog

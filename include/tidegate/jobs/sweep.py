@@ -13,29 +13,31 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from tidegate import faults
 from tidegate.config.pipeline import LakeTarget, PipelineConfig
 from tidegate.config.platform import PlatformConfig
-from tidegate.connectors.cut import Cut
+from tidegate.connectors.cut import BesideCut, Cut
 from tidegate.connectors.protocol import Source
 from tidegate.connectors.registry import open_source
 from tidegate.envelope.position import Position
 from tidegate.errors import Decision, HeldError, TidegateError
 from tidegate.jobs.disclosure import as_tidegate_error, describe
 from tidegate.jobs.result import plain
-from tidegate.jobs.sweep_drain import capture_through, drain
+from tidegate.jobs.sweep_drain import capture_through, complete, drain
 from tidegate.jobs.sweep_plan import (
     SweepRun,
     check_range,
     check_tables,
+    cut_of,
     group_runs,
     planned,
     refuse_resume,
 )
+from tidegate.jobs.sweep_result import SweepResult, TableSweep
 from tidegate.lake.audit_trail import Action, AuditTrail, Noting
 from tidegate.lake.catalog import load, open_catalog
 from tidegate.lake.change_log import ChangeLog
@@ -70,41 +72,6 @@ _OTHERS_AT_WORK = ("gate.lease_lost", SLOT_ACTIVE)
 _ANEW = (ROW_MOVED, ROW_MISSING, CAST_FAILED, NEEDS_SWEEP, TWO_AGES)
 """What a log cannot bring to the last cut, and reading the table at that cut can."""
 Build = Callable[[Sweeper, LakeTarget, str], Built]
-
-
-@dataclass(frozen=True, slots=True)
-class TableSweep:
-    """How one table's sweep ended."""
-
-    table: str
-    status: str  # swept | opened | failed | held | planned
-    rows: int = 0
-    chunks: int = 0
-    seconds: float = 0.0
-    rows_per_second: float = 0.0
-    position: Position | None = None
-    snapshot_id: int | None = None
-    branch: str | None = None
-    resumed: bool = False
-    adjusted: dict[str, int] = field(default_factory=dict)
-    parked: int = 0
-    """Rows that became dead letters (I7)."""
-    checks: tuple[str, ...] = ()
-    error: TidegateError | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SweepResult:
-    """How a sweep ended, table by table."""
-
-    run: str
-    cut: Position | None
-    seconds: float
-    tables: list[TableSweep]
-
-    @property
-    def failed(self) -> bool:
-        return any(table.error is not None for table in self.tables)
 
 
 def run_sweep(
@@ -191,10 +158,9 @@ class _Sweep:
             reason = self.reason or f"sweep {group.run}"
             self.gate.begin_sweep(group.run, group.names, self.actor, reason=reason)
         faults.point("sweep.after_gate")
-        ids = tuple(target.table for target in targets)
         with ExitStack() as stack:
             try:
-                cut = stack.enter_context(self.source.cut(ids, head=self.head))
+                cut = stack.enter_context(cut_of(self.source, targets, keys, self.head))
             except TidegateError:
                 self._give_back(runs, run)
                 raise
@@ -307,6 +273,7 @@ class _Sweep:
         if not outcome.passed:
             raise failed(target.source, built.mode.branch, outcome)
         faults.point("sweep.after_audit")
+        built = self._completed(sweeper, built)
         lease.check()  # a stale writer cannot publish (I4)
         if self.letters.waiting(target.source, table):
             built.parking.supersede()  # counts with the snapshot
@@ -329,6 +296,17 @@ class _Sweep:
             if error.code not in _ANEW or not built.resumed:
                 raise
             return self._anew(sweeper, built, run, error.message)
+        faults.point("sweep.after_drain")
+        return built
+
+    def _completed(self, sweeper: Sweeper, built: Built) -> Built:
+        """What a cut beside running transactions lacks comes from the log."""
+        if not isinstance(sweeper.cut, BesideCut):
+            return built
+        visible = sweeper.cut.visible
+        with self._capturing:
+            capture_through(self.pipeline, self.platform, visible.through, self.progress)
+        built = complete(sweeper.session, self.pipeline, self.platform, built, visible)
         faults.point("sweep.after_drain")
         return built
 

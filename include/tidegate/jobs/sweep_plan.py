@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
 from tidegate.config.pipeline import LakeTarget, PipelineConfig
 from tidegate.config.platform import PlatformConfig
-from tidegate.connectors.protocol import Source
+from tidegate.connectors.cut import Cut
+from tidegate.connectors.protocol import CutsBeside, Source
 from tidegate.envelope.position import Position
 from tidegate.errors import ConfigError, HeldError
 from tidegate.lake.gate import Gate, GateState
@@ -48,6 +50,18 @@ def check_tables(
             hint=f"its tables are {', '.join(known)}",
         )
     return tuple(target for name, target in known.items() if name in wanted)
+
+
+def cut_of(
+    source: Source, targets: Sequence[LakeTarget], keys: KeyRange | None, head: Position
+) -> AbstractContextManager[Cut]:
+    """A cut of the tables. It may be one beside transactions that run where its rows alone make
+    the table anew: then the changes it lacks can be applied onto them."""
+    ids = tuple(target.table for target in targets)
+    whole = keys is None and all(target.forgets for target in targets)
+    if whole and isinstance(source, CutsBeside):
+        return source.cut_beside(ids, head=head)
+    return source.cut(ids, head=head)
 
 
 def check_range(where: str | None, targets: Sequence[LakeTarget]) -> KeyRange | None:
@@ -96,8 +110,7 @@ def planned(
     source: Source, head: Position, targets: Sequence[LakeTarget], platform: PlatformConfig
 ) -> Iterator[dict[str, Any]]:
     """What a sweep of each table would read. Takes a cut for a moment, writes nothing."""
-    ids = tuple(target.table for target in targets)
-    with source.cut(ids, head=head) as cut:
+    with cut_of(source, targets, None, head) as cut:
         for target in targets:
             schema = contracted(cut.schema(target.table), target)
             chunks = cut.chunks(target.table, schema, platform.sweep.chunk_rows)

@@ -110,6 +110,17 @@ def leaves_values_out(table: Table, span: Span, source_table: str) -> bool:
     return False
 
 
+def first_place(table: Table, span: Span, source_table: str, also: BooleanExpression) -> str | None:
+    """The lowest place of a change of one table that fits ``also`` as well."""
+    base = And(_filter(span, Wanted(tables=frozenset({source_table}))), also)
+    places = (
+        pc.min(batch.column("position")).as_py()
+        for batch in _batches(table, base, table.scan(base).plan_files(), ("position",))
+        if batch.num_rows
+    )
+    return min(places, default=None)
+
+
 def _extreme(choose: Any, known: datetime | None, found: datetime | None) -> datetime | None:
     if known is None or found is None:
         return found if known is None else known
@@ -117,21 +128,22 @@ def _extreme(choose: Any, known: datetime | None, found: datetime | None) -> dat
 
 
 def _filter(span: Span, wanted: Wanted) -> BooleanExpression:
-    base: BooleanExpression = _is(expressions.EqualTo, "epoch", span.epoch)
+    base: BooleanExpression = compare(expressions.EqualTo, "epoch", span.epoch)
     if span.after is not None:
-        base = And(base, _is(expressions.GreaterThan, "position", span.after))
+        base = And(base, compare(expressions.GreaterThan, "position", span.after))
     if span.until is not None:
-        base = And(base, _is(expressions.LessThanOrEqual, "position", span.until))
+        base = And(base, compare(expressions.LessThanOrEqual, "position", span.until))
     if wanted.tables:
-        base = And(base, _is(expressions.In, "table", set(wanted.tables)))
+        base = And(base, compare(expressions.In, "table", set(wanted.tables)))
     if wanted.ops:
-        base = And(base, _is(expressions.In, "op", set(wanted.ops)))
+        base = And(base, compare(expressions.In, "op", set(wanted.ops)))
     if wanted.since is not None:
-        base = And(base, _is(expressions.GreaterThanOrEqual, "commit_ts", wanted.since.isoformat()))
+        since = wanted.since.isoformat()
+        base = And(base, compare(expressions.GreaterThanOrEqual, "commit_ts", since))
     return base
 
 
-def _is(test: Any, column: str, value: Any) -> BooleanExpression:
+def compare(test: Any, column: str, value: Any) -> BooleanExpression:
     """A predicate; PyIceberg's own signatures confuse the type checker's pydantic plug-in."""
     return test(column, value)  # type: ignore[no-any-return]
 
@@ -176,8 +188,12 @@ def _windows(
     low: str | None = None
     for at in range(WINDOW_ROWS - 1, len(ordered) + WINDOW_ROWS - 1, WINDOW_ROWS):
         high = ordered[min(at, len(ordered) - 1)].as_py()
-        window = And(base, _is(expressions.LessThanOrEqual, "position", high))
-        yield window if low is None else And(window, _is(expressions.GreaterThan, "position", low))
+        window = And(base, compare(expressions.LessThanOrEqual, "position", high))
+        yield (
+            window
+            if low is None
+            else And(window, compare(expressions.GreaterThan, "position", low))
+        )
         low = high
 
 

@@ -48,7 +48,7 @@ from tidegate.spark.modes import Batch, partial_stamp, write
 from tidegate.spark.outcome import Outcome, counts
 from tidegate.spark.parking import Parking, superseded_by_truncate
 from tidegate.spark.stamp import verify_stamp
-from tidegate.spark.survey import LogPin, LogRange, Survey, read_log
+from tidegate.spark.survey import LogPin, LogRange, Survey, missing, read_log
 from tidegate.spark.typed import LakeShape
 
 STEP: Final = "apply"
@@ -142,7 +142,8 @@ class _Work:
         start = commits.head_id(self.table, branch)
         adjusted: dict[str, int] = {}
         if self.schemas:
-            batch = self._batch(branch, start, self._log(), self._stamp(), mixed=True)
+            mixed = self.span.held is None  # else its rows are those of one snapshot
+            batch = self._batch(branch, start, self._log(), self._stamp(), mixed=mixed)
             write(batch)
             adjusted = batch.adjusted
         else:
@@ -369,10 +370,11 @@ def lake_shape(session: SparkSession, target: LakeTarget, schema: TableSchema) -
 
 def _narrow(session: SparkSession, pin: LogPin, target: LakeTarget, span: LogRange) -> DataFrame:
     """The table's rows of the range; the log is sorted by both, so few files are read."""
-    return read_log(session, pin).where(
+    rows = read_log(session, pin).where(
         (F.col("table") == target.source)
         & (F.col("epoch") == span.until.epoch)
         & (F.col("position") > span.after.place)
         & (F.col("position") <= span.until.place)
         & (F.col("op") != "m")
     )
+    return missing(rows, span.held)

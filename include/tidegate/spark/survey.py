@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from tidegate.envelope.change import Op
 from tidegate.envelope.log_rows import too_large
 from tidegate.envelope.position import Position
+from tidegate.envelope.visible import HALF, NUMBERS, Visible
 from tidegate.names import CATALOG, quote_spark
 from tidegate.spark.local_rows import local_rows
 
@@ -30,10 +31,11 @@ class LogPin:
 
 @dataclass(frozen=True, slots=True)
 class LogRange:
-    """(after, until] of one epoch."""
+    """(after, until] of one epoch, but for the transactions that what is written to holds."""
 
     after: Position
     until: Position
+    held: Visible | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,15 @@ def read_log(session: SparkSession, pin: LogPin) -> DataFrame:
     return session.read.option("versionAsOf", pin.snapshot_id).table(name)
 
 
+def missing(log: DataFrame, held: Visible | None) -> DataFrame:
+    """Changes by transactions that are not ``held``."""
+    if held is None:
+        return log
+    behind = F.pmod(F.lit(held.xmax) - F.col("tx_id"), F.lit(NUMBERS))
+    seen = (behind > 0) & (behind < HALF) & ~F.col("tx_id").isin(list(held.running))
+    return log.where(~F.coalesce(seen, F.lit(False)))
+
+
 def survey(session: SparkSession, pin: LogPin, ranges: Mapping[str, LogRange]) -> dict[str, Survey]:
     """The surveys of all tables in ``ranges``; a table without rows is absent."""
     return survey_rows(_within(session, pin, ranges)) if ranges else {}
@@ -109,7 +120,7 @@ def _within(session: SparkSession, pin: LogPin, ranges: Mapping[str, LogRange]) 
         & F.col("op").isin([Op.CREATE, Op.UPDATE, Op.DELETE, Op.TRUNCATE, Op.READ])
     )
     if len({(entry.after.place, entry.until.place) for entry in ranges.values()}) == 1:
-        return rows
+        return missing(rows, some.held)
     bounds = local_rows(
         session,
         own_table=(pa.string(), ranges),

@@ -20,7 +20,7 @@ from tidegate import faults
 from tidegate.config.pipeline import LakeTarget, PipelineConfig
 from tidegate.config.platform import DlqConfig, SweepConfig
 from tidegate.config.sinks import WriteMode
-from tidegate.connectors.cut import Cut, SharedCut, Survey
+from tidegate.connectors.cut import BesideCut, Cut, SharedCut, Survey
 from tidegate.envelope.position import Position
 from tidegate.errors import ConfigError, FatalError, HeldError
 from tidegate.lake import commits, positions
@@ -132,7 +132,7 @@ class Sweeper:
         if not isinstance(self.cut, SharedCut) and not _plain_upsert(target):
             raise _needs_shared(target)
         table, schema = self.prepare(target)
-        left = branch_state(table, run) if resume else None
+        left = branch_state(table, run) if resume and not self._beside else None
         if left is not None and not self._resumable(left, target, schema, run):
             left = None
         if left is None:
@@ -140,7 +140,10 @@ class Sweeper:
         faults.point("sweep.after_branch")
         mode = self._mode(target, schema, run, table)
         parking = self._parking(mode, run)
-        parking.park_large()
+        if self._beside:
+            parking.refuse_large()
+        else:
+            parking.park_large()
         if mode.diffs:
             return self._difference(mode, run, parking)
         return self._chunks(mode, run, left, parking)
@@ -216,7 +219,7 @@ class Sweeper:
     ) -> Built:
         plan = left.plan if left else self._whole(mode, parking.reading.survey)
         write = self._write(mode, run, parking, replace_all=mode.replaces)
-        if not isinstance(self.cut, SharedCut):
+        if self._beside or not isinstance(self.cut, SharedCut):
             write = replace(write, parking=None)  # the log is drained, as for a range
         with self._turn(plan.total):
             seen = write.write(plan, left.rows if left else 0)
@@ -228,6 +231,10 @@ class Sweeper:
         first = left.first_cut if left else self.cut.position
         mode, survey = self._settled(mode, parking)
         return Built(mode, survey, seen, parking, plan.total, first, left is not None)
+
+    @property
+    def _beside(self) -> bool:
+        return isinstance(self.cut, BesideCut)
 
     def _settled(self, mode: ModeSweep, parking: SweepParking) -> tuple[ModeSweep, Survey]:
         """Where reads were at different positions, the one that draining brings them to."""
@@ -284,8 +291,10 @@ class Sweeper:
         return self._plan(mode)
 
     def _plan(self, mode: ModeSweep) -> ChunkPlan:
-        chunks = self.cut.chunks(mode.target.table, mode.schema, self.settings.chunk_rows)
-        return ChunkPlan(tuple(chunks))
+        # No log leads from a cut beside running transactions to another: nothing to go on with.
+        by_key = False if self._beside else None
+        table, rows = mode.target.table, self.settings.chunk_rows
+        return ChunkPlan(tuple(self.cut.chunks(table, mode.schema, rows, by_key=by_key)))
 
     def _difference(self, mode: ModeSweep, run: str, parking: SweepParking) -> Built:
         chunks = self._plan(mode).chunks

@@ -59,7 +59,7 @@ def test_failover_slot_where_the_server_has_them(
 def test_dry_run_changes_nothing(db: SourceDatabase, platform: PlatformConfig) -> None:
     result = deploy(db.pipeline("public.items"), platform, dry_run=True)
     assert result.status == "planned"
-    assert len(result.actions) == 5
+    assert len(result.actions) == 4
     assert not published(db)
     assert not slots(db)
 

@@ -35,7 +35,7 @@ from tidegate.schema.table_facts import TableFacts
 
 
 class PostgresConnector(SourceConnector[PostgresSettings]):
-    """Implements ``Source`` and ``ListsTables``."""
+    """Implements ``Source``, ``ListsTables`` and ``CutsBeside``."""
 
     connector_id = "postgres"
     capabilities = SOURCE_CAPABILITIES
@@ -79,7 +79,12 @@ class PostgresConnector(SourceConnector[PostgresSettings]):
     ) -> AbstractContextManager[ExactCut]:
         return sweep.open_cut(self.settings, tables, head.epoch)
 
-    hold = cut  # every cut is exact
+    hold = cut  # it is exact
+
+    def cut_beside(
+        self, tables: tuple[TableId, ...], *, head: Position
+    ) -> AbstractContextManager[ExactCut]:
+        return sweep.open_cut(self.settings, tables, head.epoch, beside=True)
 
     def check_history(self, after: Position) -> None:
         with session(self.settings, "checking the slot") as connection:

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from typing import Final
 
-import psycopg
+from psycopg.sql import Literal
 
 from tidegate import faults
 from tidegate.connectors.postgres import ddl_messages, discover, publication, slots
+from tidegate.connectors.postgres.blockers import blockers, say_waiting, told
 from tidegate.connectors.postgres.connection import Connection, session
 from tidegate.connectors.postgres.position import start_of
+from tidegate.connectors.postgres.replication import CommandTimeoutError, command
 from tidegate.connectors.postgres.settings import PostgresSettings
 from tidegate.connectors.protocol import Provisioned
 from tidegate.envelope.position import parse_lsn
@@ -42,9 +44,7 @@ def provision(
     """Publication before slot: the slot must not decode changes of an unpublished table."""
     with session(settings, "deploying") as connection:
         connection.execute(f"SET lock_timeout = {int(settings.lock_timeout_seconds * 1000)}")
-        actions = [
-            _execute(c, connection) for c in _publication_steps(connection, settings, deployment)
-        ]
+        actions = _publish(connection, settings, deployment)
         faults.point("deploy.after_publication")
         if renew and slot_is_ours and (lost := _drop_lost(connection, settings)):
             actions.append(lost)
@@ -87,7 +87,24 @@ def deprovision(
     return tuple(actions)
 
 
-Step = tuple[str, str]  # SQL (or empty), words
+Step = tuple[str, str]  # SQL, words
+
+
+def _publish(connection: Connection, settings: PostgresSettings, deployment: str) -> list[str]:
+    """Bring the publication to the tables, then note the first transaction that began after it:
+    older ones may have written to a table before it was in (``beside``)."""
+    name = settings.publication
+    with connection.transaction():
+        steps = _publication_steps(connection, settings, deployment)
+        if steps:
+            steps.append((publication.comment_sql(name, deployment, settings.pipeline_id), ""))
+        actions = [words for step in steps if (words := _execute(step, connection))]
+    found = publication.find(connection, name)
+    if found is not None and found.owner() == deployment and found.settled() is None:
+        begun = publication.own_transaction(connection)
+        mark = publication.comment_sql(name, deployment, settings.pipeline_id, begun)
+        connection.execute(mark.encode())
+    return actions
 
 
 def _publication_steps(
@@ -98,10 +115,7 @@ def _publication_steps(
     partitioned = _partitioned(connection, tables)
     found = publication.find(connection, name)
     if found is None:
-        return [
-            (publication.create_sql(name, tables, partitioned), f"publication {name} created"),
-            (publication.comment_sql(name, deployment, settings.pipeline_id), ""),
-        ]
+        return [(publication.create_sql(name, tables, partitioned), f"publication {name} created")]
     if found.owner() != deployment:
         _check_foreign(found, settings, partitioned)
         return []
@@ -146,7 +160,7 @@ def _partitioned(connection: Connection, tables: tuple[TableId, ...]) -> frozens
 def _execute(step: Step, connection: Connection) -> str:
     sql, words = step
     connection.execute(sql.encode())
-    return words or sql
+    return words
 
 
 def _drop_lost(connection: Connection, settings: PostgresSettings) -> str | None:
@@ -184,26 +198,26 @@ def _ensure_slot(
 
 
 def _create_slot(connection: Connection, settings: PostgresSettings) -> int:
+    limit = settings.cut_timeout_seconds
+    name = Literal(settings.slot).as_string(connection)
     failover = ", failover => true" if connection.info.server_version >= _FAILOVER_SINCE else ""
-    connection.execute(f"SET statement_timeout = {int(settings.cut_timeout_seconds * 1000)}")
+    make = f"pg_catalog.pg_create_logical_replication_slot({name}, 'pgoutput'{failover})"
     try:
-        row = connection.execute(
-            "SELECT lsn::text FROM pg_catalog.pg_create_logical_replication_slot("
-            f"%s, 'pgoutput'{failover})".encode(),
-            (settings.slot,),
-        ).fetchone()
-    except psycopg.errors.QueryCanceled:
+        row = command(
+            connection,
+            f"SELECT lsn::text FROM {make}",
+            timeout=limit,
+            waiting=say_waiting(settings, f"the slot {settings.slot}", limit),
+        )
+    except CommandTimeoutError:
         raise RetriableError(
             "deploy.slot_waits",
-            "the slot waited for open transactions of the source for"
-            f" {settings.cut_timeout_seconds:.0f} s",
-            hint="find them in pg_stat_activity (backend_xid is not null), let them end, then"
-            " deploy again",
+            f"open transactions of the source held the new slot back for {limit:.0f} s:"
+            f" {told(blockers(settings))}",
+            hint="let them end, or end them with the statements named, then deploy again; a longer"
+            " wait is sweep.cut_timeout_seconds",
         ) from None
-    finally:
-        if not connection.closed:
-            connection.execute("SET statement_timeout = 0")
-    return parse_lsn(str((row or ("0/0",))[0]))
+    return parse_lsn(str((row or ["0/0"])[0]))
 
 
 def _check_free(slot: slots.Slot) -> None:

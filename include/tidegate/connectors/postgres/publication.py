@@ -28,6 +28,14 @@ JOIN pg_catalog.pg_class c ON c.oid = r.prrelid
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE r.prpubid = %s ORDER BY 1, 2
 """
+_ADDED_SQL: Final = """
+SELECT n.nspname, c.relname, r.xmin::text
+FROM pg_catalog.pg_publication p
+JOIN pg_catalog.pg_publication_rel r ON r.prpubid = p.oid
+JOIN pg_catalog.pg_class c ON c.oid = r.prrelid
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE p.pubname = %s
+"""
 _SENT_SQL: Final = """
 SELECT schemaname::text, tablename::text, {filter}
 FROM pg_catalog.pg_publication_tables WHERE pubname = %s
@@ -52,6 +60,12 @@ class Publication:
     def owner(self) -> str | None:
         """The deployment that made it, None if Tidegate did not."""
         return _mark(self.comment).get("deployment")
+
+    def settled(self) -> int | None:
+        """The number of a transaction that began after it was last altered by us; None while that
+        is not known."""
+        found = _mark(self.comment).get("settled")
+        return found if isinstance(found, int) else None
 
 
 def find(connection: Connection, name: str) -> Publication | None:
@@ -103,8 +117,23 @@ def check_published(connection: Connection, name: str, tables: tuple[TableId, ..
         )
 
 
-def comment_sql(name: str, deployment: str, pipeline_id: str) -> str:
-    mark = MARK + json.dumps({"deployment": deployment, "pipeline": pipeline_id})
+def added(connection: Connection, name: str) -> dict[TableId, int]:
+    """Its tables, and the transactions that named them in it: numbers of 32 bits."""
+    rows = connection.execute(_ADDED_SQL, (name,)).fetchall()
+    return {TableId(schema, table): int(xid) for schema, table, xid in rows}
+
+
+def own_transaction(connection: Connection) -> int:
+    """The number of a transaction of its own: whatever has a higher one writes later."""
+    row = connection.execute("SELECT pg_catalog.pg_current_xact_id()::text").fetchone()
+    return int((row or ("0",))[0])
+
+
+def comment_sql(name: str, deployment: str, pipeline_id: str, settled: int | None = None) -> str:
+    facts: dict[str, Any] = {"deployment": deployment, "pipeline": pipeline_id}
+    if settled is not None:
+        facts["settled"] = settled
+    mark = MARK + json.dumps(facts)
     return f"COMMENT ON PUBLICATION {quote_sql(name)} IS '{mark}'"
 
 

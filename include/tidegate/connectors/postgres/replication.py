@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import select
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,6 +18,10 @@ from tidegate.connectors.postgres.connection import Connection
 from tidegate.envelope.position import parse_lsn
 
 _CANCEL_SECONDS: Final = 5.0
+SAY_SECONDS: Final = 10.0
+"""Whoever waits for the source says so this often."""
+Waiting = Callable[[float], None]
+"""Told, now and then, for how many seconds a command has been waiting."""
 
 
 class CommandTimeoutError(Exception):
@@ -46,27 +51,37 @@ def identify(connection: Connection) -> System:
     return System(row[0] or "", int(row[1] or "0"), parse_lsn(row[2] or "0/0"))
 
 
-def create_temporary_slot(connection: Connection, name: str, timeout: float) -> NewSlot:
+def create_temporary_slot(
+    connection: Connection, name: str, timeout: float, waiting: Waiting
+) -> NewSlot:
     """A slot that lives with the connection, its snapshot exported until the next command."""
     sql = f"CREATE_REPLICATION_SLOT {name} TEMPORARY LOGICAL pgoutput EXPORT_SNAPSHOT"
-    row = command(connection, sql, timeout=timeout)
+    row = command(connection, sql, timeout=timeout, waiting=waiting)
     return NewSlot(name, parse_lsn(row[1] or "0/0"), row[2])
 
 
-def command(connection: Connection, sql: str, timeout: float) -> list[str | None]:
+def command(
+    connection: Connection, sql: str, timeout: float, waiting: Waiting = lambda _: None
+) -> list[str | None]:
     """Run a command that answers with one row; bounded, because slots wait for transactions."""
     pgconn = connection.pgconn
-    deadline = time.monotonic() + timeout
+    began = said = time.monotonic()
     pgconn.send_query(sql.encode())
     poll = select.poll()
     poll.register(pgconn.socket, select.POLLIN)
     row: list[str | None] = []
     while True:
         while pgconn.is_busy():
-            if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
+            left = began + timeout - time.monotonic()
+            quiet = said + SAY_SECONDS - time.monotonic()
+            if poll.poll(max(0.0, min(left, quiet)) * 1000):
+                pgconn.consume_input()
+            elif left <= quiet:
                 connection.cancel_safe(timeout=_CANCEL_SECONDS)
                 raise CommandTimeoutError(sql.partition(" ")[0])
-            pgconn.consume_input()
+            else:
+                said = time.monotonic()
+                waiting(said - began)
         result = pgconn.get_result()
         if result is None:
             return row

@@ -3,6 +3,9 @@
 The position comes from a temporary logical slot, whose snapshot holds exactly the transactions that
 committed before its consistent point. A transaction that has locked the tables first adopts that
 snapshot and exports it again; then the slot goes, so that a long sweep keeps no WAL (I11).
+
+A new slot waits for every transaction that runs. Where that takes too long, and the caller can do
+with it, the cut is made beside them (:mod:`tidegate.connectors.postgres.beside`).
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from typing import Final
 
 from tidegate.connectors.cut import Chunk, JdbcRead, KeyFacts, Settled, Survey, lost_flag
 from tidegate.connectors.marking import Changed
+from tidegate.connectors.postgres import beside as beside_running
 from tidegate.connectors.postgres import (
     checksum,
     discover,
@@ -27,12 +31,12 @@ from tidegate.connectors.postgres import (
     types,
 )
 from tidegate.connectors.postgres import chunks as chunking
+from tidegate.connectors.postgres.blockers import blockers, say_waiting, told
 from tidegate.connectors.postgres.connection import (
     Connection,
     connect,
     connect_replication,
     jdbc,
-    session,
 )
 from tidegate.connectors.postgres.failures import translated
 from tidegate.connectors.postgres.position import check_system
@@ -47,6 +51,7 @@ from tidegate.connectors.postgres.table_facts import look
 from tidegate.connectors.selecting import Checksum, ranges_sql
 from tidegate.envelope.mark import Mark
 from tidegate.envelope.position import Position, boundary
+from tidegate.envelope.visible import Visible
 from tidegate.errors import ConfigError, HeldError, RetriableError
 from tidegate.names import TableId, quote_sql
 from tidegate.schema.keyspace import Arcs, Ranges
@@ -55,17 +60,6 @@ from tidegate.schema.table import Column, TableSchema
 from tidegate.schema.table_facts import TableFacts
 
 _TRANSACTION_TIMEOUT_SINCE: Final = 170000
-
-_BLOCKERS_SQL: Final = """
-SELECT pg_catalog.format('pid %s (%s, open for %s s)', pid, coalesce(usename::text, backend_type),
-                         extract(epoch FROM pg_catalog.now() - xact_start)::bigint)
-FROM pg_catalog.pg_stat_activity
-WHERE backend_xid IS NOT NULL AND pid <> pg_catalog.pg_backend_pid()
-UNION ALL
-SELECT pg_catalog.format('prepared transaction %L (since %s)', gid, prepared)
-FROM pg_catalog.pg_prepared_xacts
-LIMIT 10
-"""
 
 
 class PostgresCut:
@@ -277,20 +271,60 @@ class PostgresCut:
             yield
 
 
+class PostgresBesideCut(PostgresCut):
+    """Implements ``BesideCut``."""
+
+    visible: Visible
+
+
 @contextmanager
 def open_cut(
-    settings: PostgresSettings, tables: tuple[TableId, ...], epoch: str
+    settings: PostgresSettings, tables: tuple[TableId, ...], epoch: str, *, beside: bool = False
 ) -> Iterator[PostgresCut]:
-    """Lock, cut, export; everything ends with the context."""
+    """Lock, cut, export; everything ends with the context. With ``beside`` the cut need not be
+    exact at its position if that would take too long."""
     holder = connect(settings, "cut")
     try:
         with translated(settings, "locking tables for the cut"):
             relations = _lock(holder, settings, tables)
-        slot, snapshot_name, timeline = _cut(settings, holder, epoch)
-        position = boundary(epoch, slot.consistent_point)
-        yield PostgresCut(settings, holder, position, snapshot_name, timeline, relations)
+        exporter = connect_replication(settings, "cut")
+        try:
+            yield _made(settings, holder, exporter, epoch, relations, beside)
+        finally:
+            exporter.close()
     finally:
         holder.close()
+
+
+def _made(
+    settings: PostgresSettings,
+    holder: Connection,
+    exporter: Connection,
+    epoch: str,
+    relations: dict[TableId, discover.Relation],
+    beside: bool,
+) -> PostgresCut:
+    with translated(settings, "making the cut"):
+        system = identify(exporter)
+        check_system(epoch, system.identifier, settings.tables)
+        slot = _slot(settings, exporter)
+        if slot is not None:
+            # Adopted and exported again by the transaction that holds the locks: the slot, which
+            # keeps WAL and catalog rows, need not live as long as the read.
+            holder.execute(f"SET TRANSACTION SNAPSHOT '{slot.snapshot}'".encode())
+            row = holder.execute("SELECT pg_catalog.pg_export_snapshot()").fetchone()
+            exporter.close()
+            name = str((row or ("",))[0])
+            position = boundary(epoch, slot.consistent_point)
+            return PostgresCut(settings, holder, position, name, system.timeline, relations)
+        taken = beside_running.take(settings, holder, epoch) if beside else None
+    if taken is None:
+        raise _held_back(settings, beside)
+    cut = PostgresBesideCut(
+        settings, holder, taken.position, taken.snapshot_name, system.timeline, relations
+    )
+    cut.visible = taken.visible
+    return cut
 
 
 def _lock(
@@ -322,34 +356,23 @@ def _lock(
     return relations
 
 
-def _cut(settings: PostgresSettings, holder: Connection, epoch: str) -> tuple[NewSlot, str, int]:
-    """The slot, the name of its snapshot and the timeline they belong to."""
-    exporter = connect_replication(settings, "cut")
+def _slot(settings: PostgresSettings, exporter: Connection) -> NewSlot | None:
+    """A slot for the length of a cut; None if transactions held it back for too long."""
+    name, limit = f"tidegate_cut_{uuid.uuid4().hex[:12]}", settings.cut_timeout_seconds
     try:
-        with translated(settings, "making the cut"):
-            system = identify(exporter)
-            check_system(epoch, system.identifier, settings.tables)
-            name = f"tidegate_cut_{uuid.uuid4().hex[:12]}"
-            try:
-                slot = create_temporary_slot(exporter, name, settings.cut_timeout_seconds)
-            except CommandTimeoutError:
-                raise _held_back(settings) from None
-            # Adopted and exported again by the transaction that holds the locks: the slot, which
-            # keeps WAL and catalog rows, need not live as long as the read.
-            holder.execute(f"SET TRANSACTION SNAPSHOT '{slot.snapshot}'".encode())
-            row = holder.execute("SELECT pg_catalog.pg_export_snapshot()").fetchone()
-            return slot, str((row or ("",))[0]), system.timeline
-    finally:
-        exporter.close()
+        return create_temporary_slot(exporter, name, limit, say_waiting(settings, "the cut", limit))
+    except CommandTimeoutError:
+        return None
 
 
-def _held_back(settings: PostgresSettings) -> HeldError:
-    with session(settings, "asking who holds the cut back") as connection:
-        blockers = [row[0] for row in connection.execute(_BLOCKERS_SQL).fetchall()]
+def _held_back(settings: PostgresSettings, beside: bool) -> HeldError:
+    why = ""
+    if beside:
+        why = " (one of them may be older than a table's place in the publication)"
     return HeldError(
         "sweep.cut_held_back",
-        f"open transactions held the cut back for {settings.cut_timeout_seconds:.0f} s:"
-        f" {'; '.join(blockers) or 'they have ended meanwhile'}",
-        hint="let them end (or end them with pg_terminate_backend), then sweep again; a longer"
-        " wait is sweep.cut_timeout_seconds",
+        f"open transactions held the cut back for {settings.cut_timeout_seconds:.0f} s{why}:"
+        f" {told(blockers(settings))}",
+        hint="let them end, or end them with the statements named, then sweep again; a longer wait"
+        " is sweep.cut_timeout_seconds",
     )

@@ -1,0 +1,108 @@
+"""A sweep beside transactions that run waits for none, and nothing is lost or doubled."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.support.pace import PACE
+from tests.support.stack import SMALL_CHUNKS, Stack
+from tidegate import faults
+from tidegate.errors import HeldError
+from tidegate.jobs.apply import run_apply
+from tidegate.jobs.capture import run_capture
+from tidegate.lake.gate import GateState
+
+pytestmark = [pytest.mark.spark, pytest.mark.postgres]
+
+DOCS = "public.docs"
+IMPATIENT = SMALL_CHUNKS.model_copy(update={"cut_timeout_seconds": 0.2})
+ROWS = 200
+
+
+@pytest.fixture
+def docs(source_db: Any, stack: Callable[..., Stack]) -> Callable[..., Stack]:
+    """Rows whose bodies are sent only when they change."""
+
+    def make(**lake: Any) -> Stack:
+        source_db.sql(
+            "CREATE TABLE docs (id int PRIMARY KEY, n int, body text)",
+            "ALTER TABLE docs ALTER body SET STORAGE EXTERNAL",
+            "INSERT INTO docs SELECT g, 0, repeat(md5(g::text), 100)"
+            f" FROM generate_series(1, {ROWS}) g",
+        )
+        return stack(DOCS, lake=lake, sweep=IMPATIENT)
+
+    return make
+
+
+def write(made: Stack, stop: threading.Event) -> None:
+    """Rows move to other keys and back, without their bodies; two swap theirs."""
+    chance = random.Random(7)
+    with made.db.connect() as connection:
+        while not stop.wait(PACE):
+            one, two = chance.sample(range(11, ROWS), 2)
+            with connection.transaction():
+                connection.execute(f"UPDATE docs SET id = -1 WHERE id = {one}")
+                connection.execute(f"UPDATE docs SET id = {one}, n = n + 1 WHERE id = {two}")
+                connection.execute(f"UPDATE docs SET id = {two} WHERE id = -1")
+
+
+def test_a_sweep_beside_a_transaction_and_writers_is_exact(
+    docs: Callable[..., Stack], fault: Callable[[str], None]
+) -> None:
+    made, stop = docs(), threading.Event()
+    writer = threading.Thread(target=write, args=(made, stop))
+    with made.db.connect() as long:
+        long.execute("BEGIN")
+        long.execute("UPDATE docs SET id = -id - 1000 WHERE id <= 3")
+        long.execute("UPDATE docs SET n = 100 WHERE id = 4")
+        writer.start()
+        try:
+            fault("sweep.after_drain")
+            with pytest.raises(faults.Fault):
+                made.sweep()
+            assert made.state(DOCS).state is GateState.SWEEPING
+            swept = made.swept()
+        finally:
+            stop.set()
+            writer.join()
+        assert swept.rows == ROWS and swept.position is not None
+        assert made.state(DOCS).state is GateState.OPEN
+        lake = {row[0]: row[1] for row in made.lake(DOCS, "id", "n")}
+        assert {1, 2, 3} <= lake.keys() and lake[4] == 0
+        applied(made)
+        assert made.lake(DOCS) == source(made), "all but what is still open"
+        long.execute("DELETE FROM docs WHERE id = 5")
+        long.execute("COMMIT")
+    applied(made)
+    assert made.lake(DOCS) == source(made)
+
+
+def test_where_the_rows_alone_do_not_make_the_table_the_sweep_waits(
+    docs: Callable[..., Stack],
+) -> None:
+    made = docs(write_mode="append")
+    with made.db.connect() as long:
+        long.execute("BEGIN")
+        long.execute("DELETE FROM docs WHERE id = 5")
+        with pytest.raises(HeldError) as held:
+            made.sweep()
+        assert held.value.code == "sweep.cut_held_back"
+        assert f"pid {long.info.backend_pid}" in held.value.message
+        long.execute("ROLLBACK")
+    assert made.swept().rows == ROWS
+
+
+def applied(made: Stack) -> None:
+    run_capture(made.pipeline, made.platform)
+    (table,) = run_apply(made.spark, made.pipeline, made.platform, run="apply").tables
+    assert table.error is None, table.error
+
+
+def source(made: Stack) -> list[tuple[Any, ...]]:
+    return sorted(made.db.rows("SELECT id, n, body FROM docs"), key=repr)
