@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from tidegate.cli import figures, render
+from tidegate.cli.output import Render
 
 if TYPE_CHECKING:
     from tidegate.control.doctor import Diagnosis
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from tidegate.control.offsets import Offsets
     from tidegate.control.pipelines import Created, PipelineDescription
     from tidegate.control.running import Running
+    from tidegate.jobs.deploy import DeployResult
 
 
 def created(console: Console, result: Created) -> None:
@@ -25,6 +27,33 @@ def created(console: Console, result: Created) -> None:
     console.print(Text.assemble((result.status, "green"), f"  {result.pipeline_id}  {result.file}"))
     if result.status == "created":
         console.print(Text(f"next     tidegate deploy {result.pipeline_id}", "dim"))
+
+
+def deployed(count: int) -> Render:
+    """How many of ``count`` tables are deployed; then what is held, one finding a line."""
+
+    def show(console: Console, result: DeployResult) -> None:
+        said = f"{result.status}, {count - len(result.held)} of {count} tables"
+        said += (
+            f"; {len(result.held)} held: the source is not ready for them" if result.held else ""
+        )
+        console.print(Text(said, "bold"), soft_wrap=True)
+        for table in result.held:
+            for reason in table.reasons:
+                line = Text.assemble(
+                    ("held  ", "bold yellow"), (f"{table.table}: ", "bold"), reason
+                )
+                console.print(line, soft_wrap=True)
+        for warning in result.warnings:
+            console.print(Text.assemble(("warn  ", "yellow"), warning), soft_wrap=True)
+        done = "do" if result.status == "planned" else "done"
+        for action in result.actions:
+            console.print(Text.assemble((f"{done:<6}", "dim"), action), soft_wrap=True)
+        for name, value in {**result.objects, "start": result.start}.items():
+            if value:
+                console.print(Text(f"{name:<12}{value}", "dim"), soft_wrap=True)
+
+    return show
 
 
 def listed(console: Console, result: Mapping[str, Any]) -> None:

@@ -27,6 +27,7 @@ from tidegate.envelope.position import Position
 from tidegate.errors import Decision, HeldError, TidegateError
 from tidegate.jobs.disclosure import as_tidegate_error, describe
 from tidegate.jobs.result import plain
+from tidegate.jobs.sweep_cut import cut_of
 from tidegate.jobs.sweep_drain import capture_through, drain
 from tidegate.jobs.sweep_plan import (
     SweepRun,
@@ -191,15 +192,15 @@ class _Sweep:
             reason = self.reason or f"sweep {group.run}"
             self.gate.begin_sweep(group.run, group.names, self.actor, reason=reason)
         faults.point("sweep.after_gate")
-        ids = tuple(target.table for target in targets)
         with ExitStack() as stack:
             try:
-                cut = stack.enter_context(self.source.cut(ids, head=self.head))
+                cut, runs, shut = cut_of(stack, self.source, self.gate, self.head, runs)
             except TidegateError:
                 self._give_back(runs, run)
                 raise
             faults.point("sweep.after_cut")
-            results = self._all(cut, runs, resume=resume, keys=keys)
+            left_out = [TableSweep(one.table, "held", error=one.error) for one in shut]
+            results = [*left_out, *self._all(cut, runs, resume=resume, keys=keys)]
         for result in results:
             if result.error is None:
                 open_others(self.gate, self.pipeline, result.table, ACTOR)
