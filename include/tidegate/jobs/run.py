@@ -58,6 +58,7 @@ class RunOutcome:
     inserted: int = 0
     updated: int = 0
     deleted: int = 0
+    parked: int = 0  # changes that became dead letters
     swept: list[str] = field(default_factory=list)
     through: str | None = None
     stopped: bool = False
@@ -219,6 +220,7 @@ class _Run:
         self.outcome.swept += [t.table for t in result.tables if t.snapshot_id is not None]
         ended = {sweep.table: sweep for sweep in (*self.outcome.sweeps, *result.tables)}
         self.outcome.sweeps = list(ended.values())
+        self.outcome.parked += sum(table.parked for table in result.tables)
 
     def _all_open(self, tables: list[str]) -> bool:
         """False if a killed sweep is resumed: it captures by itself, and a slot has one reader."""
@@ -267,6 +269,7 @@ class _Run:
         self.outcome.inserted += sum(table.inserted for table in result.tables)
         self.outcome.updated += sum(table.updated for table in result.tables)
         self.outcome.deleted += sum(table.deleted for table in result.tables)
+        self.outcome.parked += sum(table.parked for table in result.tables)
 
     def _maintain(self) -> None:
         run_maintain(self.spark, self.pipeline, self.platform, progress=self.progress)
