@@ -51,7 +51,8 @@ POINTS: Final[frozenset[str]] = frozenset(
         "maintain.after_expire",
         "maintain.after_retention",
         "maintain.after_log_compact",
-        # provisioning
+        # provisioning: gates held → gaps noted → publication → slot
+        "deploy.after_holds",
         "deploy.after_publication",
         "deploy.after_drop",
         "deploy.after_slot",

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
 import typer
 
+from tidegate.cli.fail_on import Trouble, found
 from tidegate.cli.output import Output, Render
 from tidegate.errors import STOPPED_CODE, ConfigError, ExitCode, TidegateError, exit_code
 from tidegate.observability import caller, log
@@ -35,10 +36,23 @@ class Invocation:
     platform: PlatformConfig
     file: Path
 
-    def finish(self, result: Any, render: Render, *, failed: bool = False) -> None:
-        """Print the result; a failed one ends the process with the runtime exit code."""
-        self.output.finish(result, render, ok=not failed)
-        if failed:
+    def finish(
+        self,
+        result: Any,
+        render: Render,
+        *,
+        failed: bool = False,
+        fail_on: frozenset[Trouble] = frozenset(),
+    ) -> None:
+        """Print the result; a failed one, or one with trouble that is asked for, ends the process
+        with the runtime exit code."""
+        from tidegate.jobs.result import plain
+
+        trouble = found(plain(result), fail_on) if fail_on else ()
+        self.output.finish(result, render, ok=not (failed or trouble))
+        for told in trouble:
+            self.output.note(f"--fail-on {told}")
+        if failed or trouble:
             raise typer.Exit(int(ExitCode.RUNTIME))
 
     def tables(self, wanted: Iterable[str] | None) -> tuple[str, ...] | None:

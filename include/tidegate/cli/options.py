@@ -50,6 +50,9 @@ PlatformFile = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document, nothing else.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show where an error came from.")]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Also positions, snapshots, branches.")
+]
 Tables = Annotated[
     list[str] | None,
     typer.Option(

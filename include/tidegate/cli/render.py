@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.text import Text
 
-from tidegate.cli import figures, proofs, render_guard, render_registry
-from tidegate.jobs.lines import reason
+from tidegate.cli import figures, proofs, render_guard, render_registry, work_report
+from tidegate.cli.output import Render
 from tidegate.jobs.result import plain
 
 if TYPE_CHECKING:
     from tidegate.control.gates import Gates
-    from tidegate.control.records import PipelineLag, PipelineStatus, QueryResult, SourceSide
+    from tidegate.control.records import (
+        PipelineLag,
+        PipelineStatus,
+        QueryResult,
+        SourceSide,
+        TableStatus,
+    )
     from tidegate.control.validation import PipelineReport
 
 FAILED = frozenset({"failed"})
@@ -33,23 +40,21 @@ def facts(console: Console, result: Any) -> None:
     _mapping(console, _plain_mapping(result), "")
 
 
-def tables(console: Console, result: Any) -> None:
-    """One row per table: status, numbers, reason."""
+def tables(console: Console, result: Any, *, verbose: bool = False) -> None:
+    """A sentence, one row per table, the reasons."""
     entries = _entries(result)
     if not entries:
         facts(console, result)
         return
-    hidden = {"table", "status", "error", "reason", "hint", "message"}
-    columns = [name for name in _union(entries) if name not in hidden and _speaks(entries, name)]
-    grid = figures.grid("table", "status", *(name.replace("_", " ") for name in columns), "reason")
-    for entry in entries:
-        status = str(entry.get("status") or "")
-        cells = [figures.cell(entry.get(name)) for name in columns]
-        grid.add_row(str(entry.get("table")), figures.styled(status), *cells, Text(reason(entry)))
-    console.print(grid)
     data = _plain_mapping(result)
+    work_report.show(console, data, entries, verbose)
     sections = {name: part for name, part in data.items() if isinstance(part, Mapping)}
     _mapping(console, _without_noughts(sections), "")
+
+
+def work(verbose: bool) -> Render:
+    """:func:`tables`, with or without what only ``--verbose`` shows."""
+    return partial(tables, verbose=verbose)
 
 
 def validation(console: Console, report: PipelineReport) -> None:
@@ -91,9 +96,7 @@ def status(console: Console, result: PipelineStatus) -> None:
             console.print(f"to capture        {figures.human_bytes(result.capture_lag_bytes)}")
         else:
             console.print(Text(f"source            not reachable: {side.problem}", "red"))
-    grid = figures.grid(
-        "table", "gate", "since", "mode", "rows", "lag", "behind", "snapshot", "needs"
-    )
+    grid = figures.grid("table", "gate", "since", "mode", "rows", "lag", "behind", "snapshot")
     for table in result.tables:
         grid.add_row(
             table.table,
@@ -104,23 +107,29 @@ def status(console: Console, result: PipelineStatus) -> None:
             figures.human_bytes(table.lag_bytes),
             figures.human_seconds(table.lag_seconds),
             figures.ago(table.snapshot_at),
-            Text(table.needs or table.gate.reason or "", "yellow"),
         )
-    console.print(grid)
+    console.print(grid, width=min(console.width, work_report.WIDTH))
     for table in result.tables:
-        if table.dead_letters:
-            told = (
-                f"{table.table}: {table.dead_letters} dead letters (`tidegate dead-letters list`)"
-            )
-            console.print(Text(told, "yellow"))
-        if table.adjusted:
-            columns = ", ".join(f"{name} ({count})" for name, count in table.adjusted.items())
-            told = f"{table.table}: values that a policy changed: {columns}"
-            console.print(Text(told, "yellow"))
-        if table.verified_through is not None:
-            console.print(proofs.line(table.table, table.verified_through), soft_wrap=True)
+        _table_notes(console, table)
     render_registry.notable(console, result.registry)
     render_guard.notable(console, result.guard)
+
+
+def _table_notes(console: Console, table: TableStatus) -> None:
+    """What does not fit into a row: why it is held, what it needs, what is proven."""
+    told = {"table": table.table, "status": table.gate.state, "reason": table.gate.reason}
+    work_report.reasons(console, told)
+    if table.needs:
+        console.print(Text(f"{table.table}: needs {table.needs}", "yellow"), soft_wrap=True)
+    if table.dead_letters:
+        letters = f"{table.dead_letters} dead letters (`tidegate dead-letters list`)"
+        console.print(Text(f"{table.table}: {letters}", "yellow"), soft_wrap=True)
+    if table.adjusted:
+        columns = ", ".join(f"{name} ({count})" for name, count in table.adjusted.items())
+        changed = f"{table.table}: values that a policy changed: {columns}"
+        console.print(Text(changed, "yellow"), soft_wrap=True)
+    if table.verified_through is not None:
+        console.print(proofs.line(table.table, table.verified_through), soft_wrap=True)
 
 
 def _held_for_us(side: SourceSide) -> str:
@@ -149,13 +158,15 @@ def lag(console: Console, result: PipelineLag) -> None:
 def gates(console: Console, result: Gates) -> None:
     """The state of gates, and events if asked for."""
     data = plain(result)
-    grid = figures.grid("table", "gate", "since", "by", "lease", "reason")
+    grid = figures.grid("table", "gate", "since", "by", "lease")
     for gate in data["gates"]:
         lease = gate.get("lease")
         holder = f"{lease['purpose']} {lease['run']}" if lease else ""
-        cells = (figures.ago(gate["since"]), gate["actor"] or "", holder, gate["reason"] or "")
+        cells = (figures.ago(gate["since"]), gate["actor"] or "", holder)
         grid.add_row(gate["table"], figures.styled(gate["state"]), *map(Text, cells))
-    console.print(grid)
+    console.print(grid, width=min(console.width, work_report.WIDTH))
+    for gate in data["gates"]:
+        work_report.reasons(console, {**gate, "status": gate["state"]})
     if data["timeline"]:
         _timeline(console, data["timeline"])
 
@@ -202,13 +213,21 @@ def rows(console: Console, result: QueryResult) -> None:
     console.print(Text(f"{result.table}, {place}, {len(result.rows)} rows{more}", "dim"))
 
 
-def run(console: Console, result: Any) -> None:
+def run(verbose: bool) -> Render:
     """How a run ended, and each table in its last round."""
-    data = _plain_mapping(result)
-    facts(console, {name: part for name, part in data.items() if name != "tables"})
-    if data["tables"]:
-        console.print()
-        tables(console, {"tables": data["tables"]})
+
+    def show(console: Console, result: Any) -> None:
+        data = _plain_mapping(result)
+        entries = list(work_report.of_run(data))
+        work_report.show(console, data, entries, verbose)
+        if data["stopped"]:
+            how = "in the middle of a step" if data["abandoned"] else "after the step in hand"
+            console.print(Text(f"stopped {how}; the next run goes on from here", "yellow"))
+        if verbose:
+            rest = {name: data[name] for name in ("rounds", "through") if data[name]}
+            _mapping(console, rest, "")
+
+    return show
 
 
 def _plain_mapping(result: Any) -> Mapping[str, Any]:
@@ -221,23 +240,8 @@ def _entries(result: Any) -> list[Mapping[str, Any]]:
     return [entry for entry in found if isinstance(entry, Mapping)] if found else []
 
 
-def _union(entries: Iterable[Mapping[str, Any]]) -> list[str]:
-    return list(dict.fromkeys(name for entry in entries for name in entry))
-
-
-def _speaks(entries: Iterable[Mapping[str, Any]], name: str) -> bool:
-    return any(entry.get(name) and _says(entry[name]) for entry in entries)
-
-
 def _value(value: Any) -> str:
     return "null" if value is None else str(value)
-
-
-def _says(value: Any) -> bool:
-    """Whether a value fits into a cell."""
-    if isinstance(value, list):
-        return all(isinstance(item, str) for item in value)
-    return isinstance(value, (int, float, str))
 
 
 def _without_noughts(part: Mapping[str, Any]) -> dict[str, Any]:

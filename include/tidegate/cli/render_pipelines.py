@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Console
 from rich.text import Text
 
 from tidegate.cli import figures, render
+from tidegate.cli.output import Render
+from tidegate.cli.work_report import WIDTH
+
+RUNNING: Final = "running"
+"""As records spell a pipeline that nobody stopped."""
 
 if TYPE_CHECKING:
     from tidegate.control.doctor import Diagnosis
     from tidegate.control.health import Health
     from tidegate.control.offsets import Offsets
-    from tidegate.control.pipelines import Created, PipelineDescription
+    from tidegate.control.pipelines import Created, PipelineDescription, PipelineSummary
     from tidegate.control.running import Running
+    from tidegate.jobs.deploy import DeployResult
 
 
 def created(console: Console, result: Created) -> None:
@@ -27,6 +33,33 @@ def created(console: Console, result: Created) -> None:
         console.print(Text(f"next     tidegate deploy {result.pipeline_id}", "dim"))
 
 
+def deployed(count: int) -> Render:
+    """How many of ``count`` tables are deployed; then what is held, one finding a line."""
+
+    def show(console: Console, result: DeployResult) -> None:
+        said = f"{result.status}, {count - len(result.held)} of {count} tables"
+        said += (
+            f"; {len(result.held)} held: the source is not ready for them" if result.held else ""
+        )
+        console.print(Text(said, "bold"), soft_wrap=True)
+        for table in result.held:
+            for reason in table.reasons:
+                line = Text.assemble(
+                    ("held  ", "bold yellow"), (f"{table.table}: ", "bold"), reason
+                )
+                console.print(line, soft_wrap=True)
+        for warning in result.warnings:
+            console.print(Text.assemble(("warn  ", "yellow"), warning), soft_wrap=True)
+        done = "do" if result.status == "planned" else "done"
+        for action in result.actions:
+            console.print(Text.assemble((f"{done:<6}", "dim"), action), soft_wrap=True)
+        for name, value in {**result.objects, "start": result.start}.items():
+            if value:
+                console.print(Text(f"{name:<12}{value}", "dim"), soft_wrap=True)
+
+    return show
+
+
 def listed(console: Console, result: Mapping[str, Any]) -> None:
     """One row per file."""
     grid = figures.grid("pipeline", "state", "deployed", "source", "tables", "owner", "file")
@@ -34,7 +67,7 @@ def listed(console: Console, result: Mapping[str, Any]) -> None:
         source = f"{row.source_type} {row.database}" if row.source_type else ""
         grid.add_row(
             row.pipeline_id,
-            figures.styled(row.state),
+            _activity(row),
             figures.cell(row.deployed),
             source,
             figures.cell(row.tables),
@@ -49,9 +82,27 @@ def listed(console: Console, result: Mapping[str, Any]) -> None:
         console.print(Text(f"no pipeline in {result['folder']}: `tidegate init`", "dim"))
 
 
+def _activity(row: PipelineSummary) -> Text:
+    """What is going on: nobody works because nobody has stopped it."""
+    if row.state != RUNNING:
+        return figures.styled(row.state)
+    if row.at_work:
+        return Text(f"at work: {', '.join(row.at_work)}", "green")
+    return Text("ready" if row.deployed else "not deployed", "" if row.deployed else "dim")
+
+
+def _may_work(state: str) -> Text:
+    return Text("not stopped") if state == RUNNING else figures.styled(state)
+
+
 def running(console: Console, result: Running) -> None:
-    """Stopped or running, by whom."""
-    told = Text.assemble((result.pipeline_id, "bold"), "  ", figures.styled(result.state))
+    """Stopped or not, by whom."""
+    told = Text.assemble((result.pipeline_id, "bold"), "  ")
+    told.append_text(
+        Text("started", "green")
+        if result.changed and not result.stopped
+        else _may_work(result.state)
+    )
     if result.since is not None:
         told.append(f"  by {result.actor} ({result.surface}), {figures.ago(result.since)}")
         told.append(f": {result.reason}")
@@ -64,9 +115,9 @@ def running(console: Console, result: Running) -> None:
 
 
 def described(console: Console, result: PipelineDescription) -> None:
-    """What the file says, then the tables."""
+    """What the file says, then the tables. Positions: `tidegate offsets`."""
     running(console, result.running) if result.running.since else console.print(
-        Text.assemble((result.pipeline_id, "bold"), "  ", figures.styled(result.running.state))
+        Text.assemble((result.pipeline_id, "bold"), "  ", _may_work(result.running.state))
     )
     where = f"{result.username}@{result.host}:{result.port}/{result.database}"
     if result.connection_id:
@@ -85,7 +136,7 @@ def described(console: Console, result: PipelineDescription) -> None:
         "owner": result.owner,
     }
     render.facts(console, facts)
-    grid = figures.grid("table", "lake table", "mode", "gate", "position", "needs")
+    grid = figures.grid("table", "lake table", "mode", "gate", "needs")
     states = {table.table: table for table in result.status.tables}
     for table in result.tables:
         now = states[table.table]
@@ -95,10 +146,9 @@ def described(console: Console, result: PipelineDescription) -> None:
             table.lake_table,
             mode,
             figures.styled(now.gate.state),
-            now.position or "",
             Text(now.needs or "", "yellow"),
         )
-    console.print(grid)
+    console.print(grid, width=min(console.width, WIDTH))
 
 
 def offsets(console: Console, result: Offsets) -> None:

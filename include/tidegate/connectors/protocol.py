@@ -49,8 +49,13 @@ SOURCE_CAPABILITIES: Final = frozenset(Capability) - {
 """All that a source can do."""
 
 
+ONLY_READING: Final = frozenset({"schema_privilege", "select_privilege", "row_security"})
+"""Codes, after the connector's name, of what keeps a table from being read in full: its changes
+are captured all the same."""
+
+
 class Severity(StrEnum):
-    ERROR = "error"  # deploy refuses
+    ERROR = "error"  # deploy holds the table, or refuses where it is no single table's
     WARNING = "warning"  # worth knowing
     INFO = "info"  # how things are, nothing to do
 
@@ -76,6 +81,11 @@ class Problem:
     message: str
     table: str | None = None
     fix_sql: str | None = None
+
+    @property
+    def only_reading(self) -> bool:
+        """Whether the table's changes are captured in spite of it."""
+        return self.code.rpartition(".")[2] in ONLY_READING
 
     def __str__(self) -> str:
         where = f"{self.table}: " if self.table else ""

@@ -24,6 +24,7 @@ from tidegate.errors import ConfigError, HeldError, TidegateError
 from tidegate.lake.audit_trail import Action, AuditTrail
 from tidegate.lake.catalog import load, open_catalog
 from tidegate.lake.change_log import ChangeLog
+from tidegate.lake.gate import Gate
 from tidegate.lake.pauses import Pauses
 from tidegate.names import DEPLOYMENT_PROPERTY
 
@@ -38,13 +39,14 @@ class PipelineSummary:
 
     pipeline_id: str
     file: str
-    state: str  # running | stopped | broken
+    state: str  # running (it may work) | stopped | broken
     deployed: bool
     source_type: str | None = None
     database: str | None = None
     tables: int = 0
     owner: str | None = None
     problem: str | None = None  # why it is broken
+    at_work: tuple[str, ...] = ()  # what holds tables at this moment: apply, sweep, …
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +222,7 @@ def _summary(file: Path, platform: PlatformConfig) -> PipelineSummary:
         catalog = open_catalog(platform, pipeline)
         word = record(pipeline.pipeline_id, Pauses(catalog, pipeline).current())
         deployed = is_deployed(catalog, pipeline)
+        at_work = Gate(catalog, pipeline, platform.gate).at_work()
     except TidegateError as error:
         name = declared_id(file) or file.stem
         return PipelineSummary(name, str(file), BROKEN, False, problem=error.message)
@@ -232,6 +235,7 @@ def _summary(file: Path, platform: PlatformConfig) -> PipelineSummary:
         database=pipeline.source.database,
         tables=len(pipeline.source.tables),
         owner=pipeline.owner,
+        at_work=at_work,
     )
 
 

@@ -21,7 +21,7 @@ class Running:
     """Whether a pipeline may work, and who said so. ``changed``: by this very call."""
 
     pipeline_id: str
-    state: str  # running | stopped
+    state: str  # running (it may work, which is not to say that it does) | stopped
     since: datetime | None = None
     actor: str | None = None
     surface: str | None = None

@@ -1,5 +1,6 @@
 """Deploy and undeploy a pipeline: what its transport needs, made and removed by the transport's
-``Provisioner``; gates of tables that left; the pipeline's own tables; all of it audited."""
+``Provisioner``; gates of tables that left, or that the source is not ready for; the pipeline's own
+tables; all of it audited."""
 
 from __future__ import annotations
 
@@ -10,16 +11,28 @@ from typing import Any
 
 from pyiceberg.catalog import Catalog
 
+from tidegate import faults
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig, TransportMode
 from tidegate.config.secrets import Secrets
 from tidegate.config.sinks import SinkType
 from tidegate.connectors.protocol import Source
 from tidegate.connectors.registry import open_source
-from tidegate.connectors.source_status import SLOT_LOST
 from tidegate.errors import ConfigError
+from tidegate.jobs.readiness import (
+    ACTOR,
+    NOT_READY,
+    HeldTable,
+    Readiness,
+    hold,
+    note_gaps,
+    only,
+    readiness,
+    release,
+)
 from tidegate.lake.audit_trail import Action, AuditTrail
 from tidegate.lake.catalog import open_catalog
+from tidegate.lake.facts_ledger import FactsLedger
 from tidegate.lake.gate import Gate
 from tidegate.lake.reports import Reports
 from tidegate.lake.retire import forget_removed, retire
@@ -37,6 +50,8 @@ class DeployResult:
     objects: dict[str, str]  # what capture uses at the source; empty while only planned
     start: str | None  # where the change log stands
     warnings: tuple[str, ...] = ()
+    held: tuple[HeldTable, ...] = ()
+    """Left out, each with its reasons; the others are deployed."""
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -65,22 +80,20 @@ def deploy(
 ) -> DeployResult:
     """Make what capture needs; again after tables were added or removed: only the difference.
 
+    A table that the source is not ready for is held, and the others are deployed.
     ``new_epoch``: the slot is gone for good; begin a new log, then every table needs a sweep.
     """
     refuse_what_is_not_built(pipeline, platform)
+    catalog = open_catalog(platform, pipeline)
     source = open_source(pipeline, platform, secrets)
     try:
-        warnings = _check(source, new_epoch)
-        catalog = open_catalog(platform, pipeline)
-        if dry_run:
-            return _planned(source, catalog, pipeline, warnings)
-        action = Action.NEW_EPOCH if new_epoch else Action.DEPLOY
-        with AuditTrail(catalog, pipeline).action(action, pipeline.source.tables) as noting:
-            left = forget_removed(catalog, pipeline, platform.gate, actor="deploy")
-            cleared = tuple(f"gate of {table} cleared: it left the pipeline" for table in left)
-            result = _deploy(source, catalog, pipeline, warnings, new_epoch, cleared)
-            noting.add(status=result.status, start=result.start)
-        return result
+        found = readiness(source, catalog, pipeline, new_epoch=new_epoch)
+    finally:
+        source.close()
+    source = open_source(only(pipeline, found.ready), platform, secrets)
+    try:
+        job = _Deploy(source, catalog, pipeline, platform, found, new_epoch)
+        return job.planned() if dry_run else job.done()
     finally:
         source.close()
 
@@ -151,58 +164,69 @@ def refuse_what_is_not_built(pipeline: PipelineConfig, platform: PlatformConfig)
             )
 
 
-def _deploy(
-    source: Source,
-    catalog: Catalog,
-    pipeline: PipelineConfig,
-    warnings: tuple[str, ...],
-    new_epoch: bool,
-    cleared: tuple[str, ...],
-) -> DeployResult:
-    provisioner = EmbeddedProvisioner(source, catalog, pipeline, new_epoch=new_epoch)
-    actions = provisioner.provision() + cleared
-    status = "deployed" if actions else "unchanged"
-    result = _result(pipeline, status, provisioner, actions, warnings)
-    if actions:
-        Reports(catalog, pipeline).add("deploy", uuid.uuid4().hex[:12], result.to_dict())
-    return result
+class _Deploy:
+    """One call of :func:`deploy`; ``source`` knows the tables alone that it is ready for."""
 
+    def __init__(
+        self,
+        source: Source,
+        catalog: Catalog,
+        pipeline: PipelineConfig,
+        platform: PlatformConfig,
+        found: Readiness,
+        new_epoch: bool,
+    ) -> None:
+        self.source = source
+        self.catalog = catalog
+        self.pipeline = pipeline
+        self.platform = platform
+        self.found = found
+        self.new_epoch = new_epoch
+        self.gate = Gate(catalog, pipeline, platform.gate)
+        self.provisioner = EmbeddedProvisioner(source, catalog, pipeline, new_epoch=new_epoch)
 
-def _result(
-    pipeline: PipelineConfig,
-    status: str,
-    provisioner: EmbeddedProvisioner,
-    actions: tuple[str, ...],
-    warnings: tuple[str, ...],
-) -> DeployResult:
-    start = provisioner.start
-    return DeployResult(
-        pipeline=pipeline.pipeline_id,
-        status=status,
-        actions=actions,
-        objects=dict(provisioner.objects),
-        start=str(start) if start else None,
-        warnings=warnings,
-    )
+    def planned(self) -> DeployResult:
+        holds = tuple(f"hold {held.table}: {NOT_READY}" for held in self.found.held)
+        return self._result("planned", self.provisioner.provision(dry_run=True) + holds)
 
+    def done(self) -> DeployResult:
+        """Gates close before anything changes at the source, and open after it (I8)."""
+        action = Action.NEW_EPOCH if self.new_epoch else Action.DEPLOY
+        pipeline, gates = self.pipeline, self.platform.gate
+        with AuditTrail(self.catalog, pipeline).action(action, pipeline.source.tables) as noting:
+            left = forget_removed(self.catalog, pipeline, gates, actor=ACTOR)
+            cleared = tuple(f"gate of {table} cleared: it left the pipeline" for table in left)
+            held = hold(self.gate, self.found.held)
+            faults.point("deploy.after_holds")
+            self._note_gaps()
+            made = self.provisioner.provision()
+            ready = release(self.gate, self.catalog, pipeline, self.found.ready)
+            actions = made + cleared + held + ready
+            result = self._result("deployed" if actions else "unchanged", actions)
+            if actions:
+                body = result.to_dict()
+                Reports(self.catalog, pipeline).add("deploy", uuid.uuid4().hex[:12], body)
+            noting.add(status=result.status, start=result.start)
+            if result.held:
+                noting.add(held=", ".join(table.table for table in result.held))
+        return result
 
-def _check(source: Source, new_epoch: bool) -> tuple[str, ...]:
-    """Errors stop the deployment, all of them at once; a new epoch mends a lost slot."""
-    report = source.validate()
-    errors = [p for p in report.errors if not (new_epoch and p.code.endswith(f".{SLOT_LOST}"))]
-    if errors:
-        found = "; ".join(str(problem) for problem in errors)
-        raise ConfigError(
-            "deploy.not_ready",
-            f"the source is not ready: {found}",
-            hint="run the SQL given with each problem, then deploy again",
+    def _note_gaps(self) -> None:
+        """Only where something is about to change at the source."""
+        head = self.provisioner.start
+        if head is None or self.new_epoch or not self.provisioner.provision(dry_run=True):
+            return
+        ready = only(self.pipeline, self.found.ready)
+        note_gaps(self.source, FactsLedger(self.catalog, self.pipeline), ready, head)
+
+    def _result(self, status: str, actions: tuple[str, ...]) -> DeployResult:
+        start = self.provisioner.start
+        return DeployResult(
+            pipeline=self.pipeline.pipeline_id,
+            status=status,
+            actions=actions,
+            objects=dict(self.provisioner.objects),
+            start=str(start) if start else None,
+            warnings=self.found.warnings,
+            held=self.found.held,
         )
-    return tuple(str(problem) for problem in report.warnings)
-
-
-def _planned(
-    source: Source, catalog: Catalog, pipeline: PipelineConfig, warnings: tuple[str, ...]
-) -> DeployResult:
-    provisioner = EmbeddedProvisioner(source, catalog, pipeline)
-    actions = provisioner.provision(dry_run=True)
-    return _result(pipeline, "planned", provisioner, actions, warnings)

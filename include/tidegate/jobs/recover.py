@@ -8,7 +8,7 @@ was swept since is no longer lost (I3).
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tidegate.config.pipeline import PipelineConfig
@@ -109,11 +109,17 @@ def run_recover(
     loss = find_loss(pipeline, platform)
     if dry_run or not loss.any:
         return planned(loss, run)
-    start = None
+    start, held = None, []
     if loss.log is not None:
-        start = deploy(pipeline, platform, new_epoch=True).start
+        deployed = deploy(pipeline, platform, new_epoch=True)
+        start = deployed.start
+        held = [
+            RecoveredTable(table.table, "held", table.reason)
+            for table in deployed.held
+            if loss.tables.pop(table.table, None) is not None
+        ]
     if not loss.tables:  # none was ever swept: their first sweeps come as always
-        return Recovery(run, "recovered", loss.log, start)
+        return Recovery(run, "recovered", loss.log, start, held)
     swept = run_sweep(
         spark,
         pipeline,
@@ -123,7 +129,8 @@ def run_recover(
         reason=reason or f"history lost: {loss.log or 'the tables stand in an older epoch'}",
         progress=progress,
     )
-    return _recovered(swept, loss, start)
+    recovered = _recovered(swept, loss, start)
+    return replace(recovered, tables=[*recovered.tables, *held])
 
 
 def _broken(pipeline: PipelineConfig, platform: PlatformConfig, head: Position) -> str | None:

@@ -20,14 +20,16 @@ from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.config.source import SnapshotMode
 from tidegate.errors import STOPPED_CODE, Decision, TidegateError, decide
-from tidegate.jobs.apply import run_apply
+from tidegate.jobs.apply import Status, run_apply
 from tidegate.jobs.capture import run_capture
 from tidegate.jobs.deploy import deploy
 from tidegate.jobs.heeding import LOOK_SECONDS
 from tidegate.jobs.lag_report import LagReport
 from tidegate.jobs.maintain import run_maintain
+from tidegate.jobs.readiness import HeldTable
 from tidegate.jobs.registering import Registering
 from tidegate.jobs.sweep import run_sweep
+from tidegate.jobs.sweep_result import TableSweep
 from tidegate.lake import positions
 from tidegate.lake.catalog import load, open_catalog
 from tidegate.lake.gate import Gate, GateState
@@ -41,6 +43,10 @@ if TYPE_CHECKING:
 
 _LOG = log.get(__name__)
 FAILED: Final = "failed"
+WITHOUT_SWEEP: Final = (Status.MISSING, Status.HELD, Status.WAITING)
+"""What an apply says of a table whose first sweep failed; others were swept meanwhile."""
+READY_SECONDS: Final = 60.0
+"""How often a source is asked again that is not ready for all tables."""
 MAX_DOUBLINGS: Final = 32
 
 
@@ -53,17 +59,25 @@ class RunOutcome:
     inserted: int = 0
     updated: int = 0
     deleted: int = 0
+    parked: int = 0  # changes that became dead letters
     swept: list[str] = field(default_factory=list)
     through: str | None = None
     stopped: bool = False
     abandoned: bool = False  # the step in hand was interrupted by a second signal
     seconds: float = 0.0
     tables: list[Any] = field(default_factory=list)  # of the last round
+    not_ready: list[HeldTable] = field(default_factory=list)
+    """Tables that deploy holds, for the source is not ready for them."""
+    sweeps: list[TableSweep] = field(default_factory=list)
+    """First sweeps: how each table's last one ended."""
 
     @property
     def failed(self) -> bool:
-        """Whether a table failed in the last round."""
-        return any(str(table.status) == FAILED for table in self.tables)
+        """Whether a table failed in the last round, or is without its first sweep for one that
+        failed (I12)."""
+        if any(str(table.status) == FAILED for table in self.tables):
+            return True
+        return any(sweep.error is not None for sweep in self.sweeps)
 
 
 def run_pipeline(
@@ -83,8 +97,8 @@ def run_pipeline(
     outcome = RunOutcome()
     try:
         if not stop.is_set():
-            deploy(pipeline, platform)
             job = _Run(spark, pipeline, platform, stop, progress, outcome)
+            job.deploy()
             _rounds(job, interval)
             job.registering.finish()
     except KeyboardInterrupt:
@@ -158,16 +172,37 @@ class _Run:
         self.gate = Gate(self.catalog, pipeline, platform.gate)
         self.registering = Registering(pipeline, platform)
         self.lag = LagReport(self.catalog, pipeline, platform.lag_monitor_interval_seconds)
+        self._asked = time.monotonic()
+
+    def deploy(self) -> None:
+        """One table's problem holds that table; the others go on."""
+        self._asked = time.monotonic()
+        before = {held.table for held in self.outcome.not_ready}
+        self.outcome.not_ready = list(deploy(self.pipeline, self.platform).held)
+        for held in self.outcome.not_ready:
+            if held.table not in before:
+                for reason in held.reasons:
+                    log.event(_LOG, "held", logging.WARNING, table=held.table, reason=reason)
 
     def round(self) -> None:
         """First sweeps, capture up to now, apply, upkeep; ends early between steps on a stop."""
         refuse_stopped(self.catalog, self.pipeline)
-        for step in (self._sweep, self._capture, self._apply, self._maintain):
+        for step in (self._ask_again, self._sweep, self._capture, self._apply, self._maintain):
             if self.stop.is_set():
                 return
             step()
         self.outcome.rounds += 1
         self.lag.say()
+
+    def _ask_again(self) -> None:
+        """Tables that waited for their source join once it is ready for them."""
+        if not self.outcome.not_ready or time.monotonic() - self._asked < READY_SECONDS:
+            return
+        try:
+            self.deploy()
+        except TidegateError as error:
+            # The tables that are ready go on; whatever is wrong for them too, they meet it.
+            log.event(_LOG, "not deployed", logging.WARNING, code=error.code, reason=error.message)
 
     def _sweep(self) -> None:
         """Tables that were never swept. After them capture goes at least to their cut."""
@@ -184,6 +219,9 @@ class _Run:
                 progress=self.progress,
             )
         self.outcome.swept += [t.table for t in result.tables if t.snapshot_id is not None]
+        ended = {sweep.table: sweep for sweep in (*self.outcome.sweeps, *result.tables)}
+        self.outcome.sweeps = list(ended.values())
+        self.outcome.parked += sum(table.parked for table in result.tables)
 
     def _all_open(self, tables: list[str]) -> bool:
         """False if a killed sweep is resumed: it captures by itself, and a slot has one reader."""
@@ -193,10 +231,12 @@ class _Run:
         if self.pipeline.source.snapshot_mode is not SnapshotMode.INITIAL:
             return []
         states = self.gate.states(self.pipeline.source.tables)
+        not_ready = {held.table for held in self.outcome.not_ready}
         return [
             target.source
             for target in self.pipeline.targets
             if states[target.source].state is not GateState.HELD
+            and target.source not in not_ready
             and (
                 (table := load(self.catalog, target.identifier)) is None
                 or positions.applied(table) is None
@@ -223,9 +263,14 @@ class _Run:
             progress=self.progress,
         )
         self.outcome.tables = list(result.tables)
+        behind = {table.table for table in result.tables if table.status in WITHOUT_SWEEP}
+        self.outcome.sweeps = [
+            sweep for sweep in self.outcome.sweeps if sweep.error is None or sweep.table in behind
+        ]
         self.outcome.inserted += sum(table.inserted for table in result.tables)
         self.outcome.updated += sum(table.updated for table in result.tables)
         self.outcome.deleted += sum(table.deleted for table in result.tables)
+        self.outcome.parked += sum(table.parked for table in result.tables)
 
     def _maintain(self) -> None:
         run_maintain(self.spark, self.pipeline, self.platform, progress=self.progress)

@@ -27,12 +27,12 @@ from tidegate.envelope.position import Position
 from tidegate.errors import Decision, HeldError, TidegateError
 from tidegate.jobs.disclosure import as_tidegate_error, describe
 from tidegate.jobs.result import plain
+from tidegate.jobs.sweep_cut import cut_of
 from tidegate.jobs.sweep_drain import capture_through, complete, drain
 from tidegate.jobs.sweep_plan import (
     SweepRun,
     check_range,
     check_tables,
-    cut_of,
     group_runs,
     planned,
     refuse_resume,
@@ -160,12 +160,15 @@ class _Sweep:
         faults.point("sweep.after_gate")
         with ExitStack() as stack:
             try:
-                cut = stack.enter_context(cut_of(self.source, targets, keys, self.head))
+                cut, runs, shut = cut_of(
+                    stack, self.source, self.gate, self.head, runs, whole=keys is None
+                )
             except TidegateError:
                 self._give_back(runs, run)
                 raise
             faults.point("sweep.after_cut")
-            results = self._all(cut, runs, resume=resume, keys=keys)
+            left_out = [TableSweep(one.table, "held", error=one.error) for one in shut]
+            results = [*left_out, *self._all(cut, runs, resume=resume, keys=keys)]
         for result in results:
             if result.error is None:
                 open_others(self.gate, self.pipeline, result.table, ACTOR)

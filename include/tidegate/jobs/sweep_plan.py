@@ -52,18 +52,6 @@ def check_tables(
     return tuple(target for name, target in known.items() if name in wanted)
 
 
-def cut_of(
-    source: Source, targets: Sequence[LakeTarget], keys: KeyRange | None, head: Position
-) -> AbstractContextManager[Cut]:
-    """A cut of the tables. It may be one beside transactions that run where its rows alone make
-    the table anew: then the changes it lacks can be applied onto them."""
-    ids = tuple(target.table for target in targets)
-    whole = keys is None and all(target.forgets for target in targets)
-    if whole and isinstance(source, CutsBeside):
-        return source.cut_beside(ids, head=head)
-    return source.cut(ids, head=head)
-
-
 def check_range(where: str | None, targets: Sequence[LakeTarget]) -> KeyRange | None:
     """The key range, if one was asked for; it goes with exactly one table."""
     if where is None:
@@ -106,11 +94,22 @@ def group_runs(gate: Gate, targets: Sequence[LakeTarget], run: str) -> list[Swee
     return [SweepRun(owner, tuple(own)) for owner, own in groups.items()]
 
 
+def cut_for(
+    source: Source, targets: Sequence[LakeTarget], head: Position, *, whole: bool
+) -> AbstractContextManager[Cut]:
+    """A cut of the tables. It may be one beside transactions that run where its rows alone make
+    the ``whole`` table anew: then the changes it lacks can be applied onto them."""
+    ids = tuple(target.table for target in targets)
+    if whole and isinstance(source, CutsBeside) and all(target.forgets for target in targets):
+        return source.cut_beside(ids, head=head)
+    return source.cut(ids, head=head)
+
+
 def planned(
     source: Source, head: Position, targets: Sequence[LakeTarget], platform: PlatformConfig
 ) -> Iterator[dict[str, Any]]:
     """What a sweep of each table would read. Takes a cut for a moment, writes nothing."""
-    with cut_of(source, targets, None, head) as cut:
+    with cut_for(source, targets, head, whole=True) as cut:
         for target in targets:
             schema = contracted(cut.schema(target.table), target)
             chunks = cut.chunks(target.table, schema, platform.sweep.chunk_rows)

@@ -86,6 +86,12 @@ class FactsLedger:
         """Note that from ``at`` on rows of the table were written under another name."""
         self._mark(table, at, lambda facts: replace(facts, astray=at.place))
 
+    def left_out(self, table: str, at: Position) -> None:
+        """Note, before the source is told to send the table's changes (again), that it kept them
+        out of the log: not before ``at``, nor before anything that is known of the table."""
+        own = [e.at for e in self.all(table) if e.at.epoch == at.epoch]
+        self._mark(table, max([at, *own]), lambda facts: replace(facts, sent=False))
+
     def _mark(self, table: str, at: Position, marked: Callable[[TableFacts], TableFacts]) -> None:
         """Again: no change. Without a look before it there is nothing in the lake to compare
         with."""

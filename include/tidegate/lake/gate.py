@@ -33,7 +33,7 @@ from tidegate.lake.gate_fold import (
 )
 from tidegate.lake.gate_journal import GateJournal
 from tidegate.lake.lease import Lease, Watch, busy
-from tidegate.lake.owner import me
+from tidegate.lake.owner import is_gone, me
 
 __all__ = ["Gate", "GateState", "Lease", "LeaseInfo", "TableGate"]
 
@@ -226,6 +226,15 @@ class Gate:
             if info is not None:
                 return Lease(self._journal, info, self._settings.lease_seconds)
             self._pause(deadline, blocking)
+
+    def at_work(self) -> tuple[str, ...]:
+        """What holds a lease and lives, as far as can be told: ``apply``, ``sweep``. For people; a
+        capture needs no lease, so none is no proof that nothing runs."""
+        silent = self._journal.silent_seconds()
+        if silent is None or silent > self._settings.lease_seconds:
+            return ()  # whoever lives renews
+        leases = self._journal.fold().leases.values()
+        return tuple(sorted({lease.purpose for lease in leases if not is_gone(lease.owner)}))
 
     def timeline(self, limit: int = 100) -> list[Event]:
         """What happened at the gates, oldest first."""

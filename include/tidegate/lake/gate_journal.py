@@ -87,6 +87,12 @@ class GateJournal:
             table = self._ledger.table()
             return Fold() if table is None else self._refresh(table)
 
+    def silent_seconds(self) -> float | None:
+        """How long ago the newest event landed, by this machine's clock; None without any."""
+        table = self._ledger.table()
+        newest = None if table is None else table.current_snapshot()
+        return None if newest is None else max(0.0, time.time() - newest.timestamp_ms / 1000)
+
     def write(self, decide: Decide) -> Fold:
         """Append what ``decide`` makes of the current fold; None writes nothing.
 

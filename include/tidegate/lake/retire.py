@@ -1,9 +1,9 @@
 """Tables that left a pipeline, and retiring a whole pipeline, in the lake.
 
-Lake tables are the user's data: they stay unless ``purge`` says otherwise, and so does the audit
-trail, which would otherwise go with the entry that says who retired the pipeline. What Tidegate
-made for itself (change log, gate journal, schema history, reports, proofs, dead letters) goes with
-the pipeline.
+Lake tables are the user's data: they stay unless ``purge`` says otherwise (then also those that the
+file listed once, and no others: ``purge.py``), and so does the audit trail, which would otherwise
+go with the entry that says who retired the pipeline. What Tidegate made for itself (change log,
+gate journal, schema history, reports, proofs, dead letters) goes with the pipeline.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ from tidegate.lake.dead_letters import DeadLetters
 from tidegate.lake.facts_ledger import FactsLedger
 from tidegate.lake.gate import Gate, GateState
 from tidegate.lake.gate_journal import GateJournal
-from tidegate.lake.ledger import drop
 from tidegate.lake.pauses import Pauses
 from tidegate.lake.proofs import Proofs
+from tidegate.lake.purge import own_tables
+from tidegate.lake.purge import purge as purge_table
 from tidegate.lake.registrations import Registrations
 from tidegate.lake.reports import Reports
 from tidegate.lake.schema_history import SchemaHistory
@@ -76,7 +77,7 @@ def retire(
     Waits for writers in flight; a table being swept is refused (abandon the sweep first). Run it
     after the source's slot is gone. Idempotent: a killed run is finished by the next.
     """
-    lake = _there(catalog, [target.identifier for target in pipeline.targets])
+    lake = own_tables(catalog, pipeline)
     control = _there(catalog, _control(catalog, pipeline))
     trail = _there(catalog, [AuditTrail(catalog, pipeline).identifier])
     gone = [*lake, *control, *trail] if purge else control
@@ -86,10 +87,10 @@ def retire(
         with gate.lease(run, pipeline.source.tables, "retire") as lease:
             for identifier in gone:
                 if identifier != gate.identifier:
-                    drop(catalog, identifier)
+                    purge_table(catalog, identifier)
             # Last, and even if it was not there: the lease made it, and it keeps others away.
             lease.stop()  # a renewal would make it again
-            drop(catalog, gate.identifier)
+            purge_table(catalog, gate.identifier)
     if not dry_run:
         _drop_namespace(catalog, pipeline.control_namespace)
         if purge:

@@ -27,6 +27,8 @@ from pyiceberg.table import CommitTableResponse, Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.typedef import Identifier
 
+from tidegate.lake.catalog_waits import told_of
+
 # It announces every catalog of another class that is opened, several times a command.
 logging.getLogger("pyiceberg.catalog").setLevel(logging.WARNING)
 
@@ -67,7 +69,11 @@ NEWEST: Final = Newest()
 
 
 class CachingSqlCatalog(SqlCatalog):
-    """Same tables, same commits."""
+    """Same tables, same commits; a lock that lasts is said."""
+
+    def _init_catalog(self) -> None:
+        told_of(self.engine)  # before the first statement, which may wait already
+        super()._init_catalog()
 
     def _convert_orm_to_iceberg(self, orm_table: IcebergTables) -> Table:
         location = orm_table.metadata_location

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import logging
+import logging.handlers
 import os
+import queue
 import sqlite3
 import subprocess
 import sys
+import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -24,6 +29,7 @@ from tidegate.config.platform import (
 from tidegate.config.sinks import IcebergSink, SinkConfig, SinkType
 from tidegate.errors import RetriableError
 from tidegate.lake import catalog as catalogs
+from tidegate.lake import catalog_waits
 from tidegate.lake.catalog import load, open_catalog, resolve, spark_catalog_conf
 from tidegate.lake.jars import AWS_BUNDLE, JARS, jars
 
@@ -164,3 +170,43 @@ def test_processes_that_start_and_write_at_once_lose_nothing(
     runs = [report.run for report in Reports(opened, pipeline).recent(limit=100)]
     opened.close()
     assert sorted(runs) == sorted(f"w{w}-{n}" for w in range(writers) for n in range(each))
+
+
+def test_a_locked_catalog_is_told_once_while_it_is_waited_for(
+    platform: PlatformConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: queue.Queue[logging.LogRecord] = queue.Queue()
+    catcher = logging.handlers.QueueHandler(told)
+    monkeypatch.setattr(catalog_waits, "SAY_SECONDS", 0.1)
+    monkeypatch.setattr(catalogs, "BUSY_SECONDS", 0.4)
+    open_catalog(platform).close()
+    monkeypatch.setattr(catalog_waits, "_WAITS", {})
+    logger = logging.getLogger(catalog_waits.__name__)
+    logger.addHandler(catcher)
+    try:
+        with closing(sqlite3.connect(catalogs.home(platform) / "catalog.db")) as other:
+            other.isolation_level = None
+            other.execute("BEGIN EXCLUSIVE")
+            for _ in range(2):
+                with pytest.raises(RetriableError):
+                    open_catalog(platform)
+            monkeypatch.setattr(catalogs, "BUSY_SECONDS", 60.0)
+            waiting = threading.Thread(target=lambda: open_catalog(platform).close())
+            waiting.start()
+            waiting.join(0.5)
+            assert waiting.is_alive()
+            other.execute("ROLLBACK")
+            waiting.join(30)
+        assert not waiting.is_alive()
+    finally:
+        logger.removeHandler(catcher)
+    lines = [told.get_nowait().getMessage() for _ in range(told.qsize())]
+    assert [line for line in lines if "locked by another process" in line] == lines[:1]
+    assert lines[1:] in ([], ["the catalog is free again"])
+
+
+def test_a_slow_statement_is_no_lock(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "c.db")) as own:
+        own.execute("CREATE TABLE t (n int)")
+        own.commit()
+    assert not catalog_waits._is_locked(tmp_path / "c.db")

@@ -11,6 +11,10 @@ from tidegate.config.platform import PlatformConfig
 from tidegate.connectors.mysql.connector import MysqlConnector
 from tidegate.connectors.protocol import Problem, Severity, Source
 from tidegate.connectors.registry import open_source
+from tidegate.jobs.capture import run_capture
+from tidegate.jobs.deploy import deploy
+from tidegate.lake.catalog import open_catalog
+from tidegate.lake.gate import Gate
 from tidegate.names import TableId
 
 pytestmark = pytest.mark.mysql
@@ -55,6 +59,35 @@ def test_tables_are_checked_one_by_one(mysql_db: MysqlDatabase) -> None:
     lake = [{"sink_id": "l", "sink_type": "iceberg", "iceberg": {"write_mode": "append"}}]
     mysql_db.sql("CREATE TABLE fine (id int PRIMARY KEY)")
     assert problems(mysql_db, "fine", sinks=lake).keys() == {"write_mode"}
+
+
+def test_tables_that_are_not_ready_are_held_and_the_others_flow(
+    mysql_db: MysqlDatabase, platform: PlatformConfig
+) -> None:
+    mysql_db.sql(
+        "CREATE TABLE items (id int PRIMARY KEY)",
+        "CREATE TABLE keyless (id int)",
+        "CREATE TABLE child (id int PRIMARY KEY, p int,"
+        " FOREIGN KEY (p) REFERENCES items (id) ON DELETE CASCADE)",
+    )
+    pipeline = mysql_db.pipeline("items", "keyless", "child", "missing")
+    deployed = deploy(pipeline, platform)
+    held = {table.table.rpartition(".")[2]: table.reasons for table in deployed.held}
+    assert held.keys() == {"keyless", "child", "missing"}
+    assert ["[mysql.cascade]" in reason for reason in held["child"]] == [True]
+    gate = Gate(open_catalog(platform, pipeline), pipeline, platform.gate)
+    assert [str(gate.states()[table].state) for table in pipeline.source.tables] == [
+        "open",
+        "held",
+        "held",
+        "held",
+    ]
+    mysql_db.sql("INSERT INTO items VALUES (1)", "INSERT INTO keyless VALUES (1)")
+    assert run_capture(pipeline, platform).rows >= 1
+    assert deploy(pipeline, platform).status == "unchanged"
+    mysql_db.sql("ALTER TABLE keyless ADD PRIMARY KEY (id)")
+    assert len(deploy(pipeline, platform).held) == 2
+    assert str(gate.states()[pipeline.source.tables[1]].state) == "open"
 
 
 @pytest.fixture

@@ -112,8 +112,11 @@ def test_from_nothing_to_a_verified_table_and_back(
     source_db.sql(
         "UPDATE items SET due = 'infinity' WHERE id = 7", "DELETE FROM items WHERE id = 8"
     )
-    cli.result("run", "--once")
+    ran = cli.result("run", "--once", "--fail-on", "letters", code=1)
+    assert ran["parked"] == 1, "all else was done"
     assert lake_rows(cli) == source_db.rows("SELECT id, note FROM orders ORDER BY id"), "replayed"
+    said = cli.run("apply").stdout.splitlines()
+    assert said[0].startswith("2 tables unchanged, ") and len(said) == 4
     (letter,) = cli.result("dead-letters", "list")["letters"]
     assert (letter["key"], letter["code"]) == (["7"], "apply.cast_failed")
     shown = cli.result("dead-letters", "show", "--event-id", letter["event_id"])
@@ -129,6 +132,13 @@ def test_from_nothing_to_a_verified_table_and_back(
     assert (table["status"], table["applied"], table["still_waiting"]) == ("redriven", 1, 0)
     found = cli.result("lakehouse", "query", "--table", "public.items", "--limit", "600")["rows"]
     assert {row["id"]: row["due"] for row in found if row["id"] in (7, 8)} == {7: "9999-12-31"}
+
+    cli.file.write_text(cli.file.read_text().replace("  - public.orders\n", ""))
+    assert cli.result("deploy")["status"] == "deployed"
+    planned = cli.result("undeploy", "--purge", "--dry-run")["actions"]
+    assert f"table {source_db.name}.orders dropped" in planned, "it left the file earlier"
+    assert cli.result("undeploy", "--purge", "--yes")["actions"] == planned
+    assert list((cli.folder / "home" / "warehouse").iterdir()) == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

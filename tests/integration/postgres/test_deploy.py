@@ -13,7 +13,7 @@ from tidegate.jobs.deploy import deploy, undeploy
 from tidegate.lake.audit_trail import AuditTrail
 from tidegate.lake.catalog import open_catalog
 from tidegate.lake.facts_ledger import FactsLedger
-from tidegate.lake.gate import Gate
+from tidegate.lake.gate import Gate, GateState
 
 pytestmark = pytest.mark.postgres
 
@@ -206,16 +206,100 @@ def test_lost_slot_needs_a_new_epoch(db: SourceDatabase, platform: PlatformConfi
     assert run_capture(pipeline, platform).rows == 1
 
 
-def test_every_problem_stops_the_deployment_before_anything_is_made(
+KEYLESS_PARTITION = (
+    "CREATE TABLE sold (id int, day date) PARTITION BY RANGE (day)",
+    "CREATE TABLE sold_1 PARTITION OF sold FOR VALUES FROM ('2026-01-01') TO ('2026-02-01')",
+    "ALTER TABLE sold ADD PRIMARY KEY (id, day)",
+    "ALTER TABLE sold_1 REPLICA IDENTITY NOTHING",
+)
+
+
+def test_a_deployment_without_a_table_that_is_ready_makes_nothing(
     db: SourceDatabase, platform: PlatformConfig
 ) -> None:
     db.sql("CREATE TABLE keyless (id int)")
     with pytest.raises(ConfigError, match="keyless") as caught:
-        deploy(db.pipeline("public.items", "public.keyless", "public.nowhere"), platform)
+        deploy(db.pipeline("public.keyless", "public.nowhere"), platform)
     assert caught.value.code == "deploy.not_ready"
-    assert "public.nowhere" in caught.value.message
+    first, *findings = caught.value.message.splitlines()
+    assert first == "the source is not ready:"
+    assert [finding.split(":")[0].strip() for finding in findings] == [
+        "public.keyless",
+        "public.nowhere",
+    ]
     assert not published(db)
     assert not slots(db)
+
+
+def test_tables_that_are_not_ready_are_held_and_the_others_deployed(
+    db: SourceDatabase, platform: PlatformConfig
+) -> None:
+    db.sql("CREATE TABLE keyless (id int)", *KEYLESS_PARTITION)
+    pipeline = db.pipeline("public.items", "public.keyless", "public.nowhere", "public.sold")
+    planned = deploy(pipeline, platform, dry_run=True)
+    assert len(planned.held) == 3 and not published(db)
+    done = deploy(pipeline, platform)
+    assert done.held == planned.held and done.status == "deployed"
+    assert [held.table for held in done.held] == [
+        "public.keyless",
+        "public.nowhere",
+        "public.sold",
+    ]
+    assert published(db) == ["items"], "the others would refuse the source's changes (I11)"
+    db.sql(
+        "INSERT INTO sold VALUES (1, '2026-01-01')", "UPDATE sold SET id = 2", "DELETE FROM sold"
+    )
+    gate = Gate(open_catalog(platform, pipeline), pipeline, platform.gate)
+    states = gate.states()
+    assert states["public.items"].state is GateState.OPEN
+    assert '"sold_1" REPLICA IDENTITY DEFAULT' in str(states["public.sold"].reason)
+    db.sql("INSERT INTO items VALUES (1)")
+    assert run_capture(pipeline, platform).rows == 1
+
+    assert deploy(pipeline, platform).status == "unchanged"
+    assert len(gate.timeline()) == 3, "nobody is told twice"
+
+    db.sql(
+        "ALTER TABLE sold_1 REPLICA IDENTITY DEFAULT", "ALTER TABLE keyless ADD PRIMARY KEY (id)"
+    )
+    again = deploy(pipeline, platform)
+    assert [held.table for held in again.held] == ["public.nowhere"]
+    assert published(db) == ["items", "keyless", "sold"]
+    states = gate.states()
+    assert states["public.sold"].state is GateState.OPEN, "its first sweep is next"
+    assert states["public.nowhere"].state is GateState.HELD
+    trail = AuditTrail(open_catalog(platform, pipeline), pipeline)
+    assert trail.entries()[0].details["held"] == "public.nowhere"
+
+
+def test_a_hold_of_somebody_else_stays_his(db: SourceDatabase, platform: PlatformConfig) -> None:
+    db.sql("CREATE TABLE keyless (id int)")
+    pipeline = db.pipeline("public.items", "public.keyless")
+    gate = Gate(open_catalog(platform, pipeline), pipeline, platform.gate)
+    deploy(db.pipeline("public.items"), platform)
+    gate.hold(["public.keyless"], "a look", "ann")
+    assert deploy(pipeline, platform).held
+    db.sql("ALTER TABLE keyless ADD PRIMARY KEY (id)")
+    assert not deploy(pipeline, platform).held
+    assert gate.states()["public.keyless"].reason == "a look"
+    assert published(db) == ["items", "keyless"]
+
+
+def test_a_killed_deploy_has_held_before_it_published(
+    db: SourceDatabase, platform: PlatformConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    db.sql("CREATE TABLE keyless (id int)")
+    pipeline = db.pipeline("public.items", "public.keyless")
+    monkeypatch.setattr(faults, "_hits", {})
+    monkeypatch.setenv("TIDEGATE_FAULT", "deploy.after_holds@raise")
+    with pytest.raises(faults.Fault):
+        deploy(pipeline, platform)
+    monkeypatch.delenv("TIDEGATE_FAULT")
+    gate = Gate(open_catalog(platform, pipeline), pipeline, platform.gate)
+    assert gate.states()["public.keyless"].state is GateState.HELD
+    assert not published(db)
+    assert [held.table for held in deploy(pipeline, platform).held] == ["public.keyless"]
+    undeploy(pipeline, platform)
 
 
 def test_what_is_not_built_is_refused(db: SourceDatabase, platform: PlatformConfig) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,7 @@ from tidegate.jobs.apply import run_apply
 from tidegate.jobs.apply_result import TableResult
 from tidegate.jobs.capture import run_capture
 from tidegate.jobs.check_schema import run_check_schema
+from tidegate.jobs.run import RunOutcome, run_pipeline
 from tidegate.lake import positions
 
 pytestmark = [pytest.mark.postgres, pytest.mark.spark]
@@ -222,3 +224,72 @@ def test_tables_that_change_between_a_sweep_that_died_and_the_one_that_goes_on(
     db.sql(*(f"UPDATE {name} SET id = 4000 WHERE id = 2500" for name in tables))
     assert set(states(flow(made)).values()) == {"applied"}
     same(made, "added", "id", "v", "u", "x")
+
+
+def test_a_table_that_joins_late_or_again_is_never_taken_for_whole(
+    stack: Callable[..., Stack], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It lost its key, was taken out of the publication, got its key back, and rows were written
+    while nobody captured: no capture looked in between."""
+    made = stack("public.kept", "public.lost", deployed=False)
+    made.db.sql(
+        "CREATE TABLE kept (id int PRIMARY KEY, v text)",
+        "CREATE TABLE lost (id int, v text)",
+        "INSERT INTO kept VALUES (1, 'a')",
+        "INSERT INTO lost VALUES (1, 'a')",
+    )
+    stop = threading.Event()
+
+    def run() -> RunOutcome:
+        return run_pipeline(made.spark, made.pipeline, made.platform, interval=None, stop=stop)
+
+    first = run()
+    assert (first.swept, [held.table for held in first.not_ready]) == (
+        ["public.kept"],
+        ["public.lost"],
+    )
+    assert {t.table: str(t.status) for t in first.tables}["public.lost"] == "held"
+    made.db.sql("ALTER TABLE lost ADD PRIMARY KEY (id)")
+    second = run()
+    assert second.swept == ["public.lost"], "it joined, and got its first sweep"
+    same(made, "lost", "id", "v")
+
+    made.db.sql(
+        "ALTER TABLE lost DROP CONSTRAINT lost_pkey", "ALTER TABLE lost ALTER id DROP NOT NULL"
+    )
+    made.deploy()
+    made.db.sql(
+        "INSERT INTO lost VALUES (2, 'unseen')",
+        "UPDATE lost SET v = 'changed' WHERE id = 1",  # the source is free again (I11)
+        "INSERT INTO kept VALUES (2, 'b')",
+        "ALTER TABLE lost ADD PRIMARY KEY (id)",
+    )
+    made.deploy()
+    gate = made.state("public.lost")
+    assert "changes made meanwhile were not captured" in str(gate.reason)
+    made.gate.open(["public.lost"], "it looks well", "ann")  # whoever opens it is wrong
+    assert states(flow(made)) == {"kept": "applied", "lost": "held"}
+    assert made.lake("public.lost", "id", "v") == [(1, "a")], "nothing half-right"
+    same(made, "kept", "id", "v")
+    made.swept("public.lost")
+    assert states(flow(made))["lost"] == "unchanged"
+    same(made, "lost", "id", "v")
+
+
+def test_one_table_that_cannot_be_read_does_not_end_the_sweep_of_the_others(
+    stack: Callable[..., Stack],
+) -> None:
+    made = stack("public.kept", "public.gone", deployed=False)
+    made.db.sql(
+        "CREATE TABLE kept (id int PRIMARY KEY)",
+        "CREATE TABLE gone (id int PRIMARY KEY)",
+        "INSERT INTO kept VALUES (1)",
+    )
+    made.deploy()
+    made.db.sql("DROP TABLE gone")
+    swept = {table.table: table for table in made.sweep().tables}
+    assert swept["public.kept"].status == "swept"
+    error = swept["public.gone"].error
+    assert error is not None and "does not exist" in error.message
+    assert "does not exist" in str(made.state("public.gone").reason)
+    same(made, "kept", "id")

@@ -10,12 +10,18 @@ from typing import Any, cast
 import pytest
 from rich.console import Console
 
-from tidegate.cli import figures, render
+from tidegate.cli import fail_on, figures, render
 from tidegate.cli.failures import document, write
 from tidegate.cli.output import Output
 from tidegate.cli.progress import ProgressView
 from tidegate.cli.stopping import StopSignals
-from tidegate.errors import FatalError, HeldError
+from tidegate.cli.work_report import WIDTH
+from tidegate.envelope.position import Position, boundary
+from tidegate.errors import ConfigError, FatalError, HeldError
+from tidegate.jobs.apply_result import Status, TableResult
+from tidegate.jobs.result import plain
+from tidegate.jobs.run import RunOutcome
+from tidegate.jobs.sweep import TableSweep
 
 
 def console() -> Console:
@@ -84,16 +90,116 @@ def test_tables_show_columns_that_say_something() -> None:
     shown = console()
     error = HeldError("gate.closed", "held", hint="open it")
     result = {
+        "seconds": 4.21,
         "tables": [
             {"table": "public.a", "status": "applied", "inserted": 12, "deleted": 0},
             {"table": "public.b", "status": "failed", "inserted": 0, "error": error.to_dict()},
-        ]
+        ],
     }
     render.tables(shown, result)
     lines = text(shown).splitlines()
-    assert "inserted" in lines[0] and "deleted" not in lines[0]
-    assert "[gate.closed] → open it" in lines[2]
+    assert lines[0] == "1 table applied, 12 inserted, 4.2 s; 1 failed"
+    assert "inserted" in lines[1] and "deleted" not in lines[1]
+    assert lines[-2:] == ["failed  public.b: held [gate.closed]", "  do  open it"]
     assert render.any_failed(result)
+
+
+POSITION = str(boundary("pg_7345678901234567890_1", 0x16B3748))
+
+
+def run_outcome(tables: int) -> RunOutcome:
+    names = [f"public.a_table_with_a_rather_long_name_{number:02}" for number in range(tables)]
+    at = Position.parse(POSITION)
+    why = "not ready: a; b [postgres.no_key] → mend that"
+    same = {"from_position": at, "to_position": at}
+    broken = FatalError("audit.failed", "rows differ", hint="look at the branch")
+    return RunOutcome(
+        rounds=1,
+        captured=21,
+        seconds=59.4,
+        through=POSITION,
+        parked=2,
+        tables=[
+            TableResult(names[0], Status.HELD, reason=why),
+            TableResult(names[1], Status.MISSING, reason="no lake table yet"),
+            *(TableResult(n, Status.UNCHANGED, **same) for n in names[2:]),
+        ],
+        sweeps=[
+            TableSweep(names[1], "failed", branch="sweep_1", error=broken),
+            *(TableSweep(n, "swept", rows=281, position=at, snapshot_id=7) for n in names[2:]),
+        ],
+    )
+
+
+def test_a_run_is_one_sentence_then_a_table_then_the_reasons() -> None:
+    shown = console()
+    render.run(False)(shown, run_outcome(14))
+    lines = text(shown).splitlines()
+    assert lines[0] == (
+        "12 tables swept, 3,372 rows, 21 changes captured, 59 s; 1 failed, 1 held,"
+        " 2 new dead letters"
+    )
+    assert max(len(line) for line in lines) <= WIDTH
+    assert POSITION not in text(shown)
+    assert [line.split()[0] for line in lines[-4:]] == ["held", "do", "failed", "do"]
+
+
+def test_positions_come_last_and_only_when_asked_for() -> None:
+    shown = console()
+    render.run(True)(shown, run_outcome(3))
+    lines = text(shown).splitlines()
+    places = [number for number, line in enumerate(lines) if POSITION in line]
+    assert places and min(places) > next(n for n, line in enumerate(lines) if "do  look" in line)
+
+
+def test_a_failed_first_sweep_is_a_failed_run() -> None:
+    assert run_outcome(3).failed  # I12
+    assert not RunOutcome().failed
+
+
+@pytest.mark.parametrize(
+    ("option", "trouble"),
+    [
+        ([], ()),
+        (["held"], ("held: public.a_table_with_a_rather_long_name_00",)),
+        (
+            ["letters,missing"],
+            ("letters: 2 new", "missing: public.a_table_with_a_rather_long_name_01"),
+        ),
+        (["skipped", "waiting"], ()),
+    ],
+)
+def test_troubles_that_end_a_command_with_1_are_named(
+    option: list[str], trouble: tuple[str, ...]
+) -> None:
+    assert fail_on.found(plain(run_outcome(3)), fail_on.named(option)) == trouble
+
+
+def test_all_troubles_are_one_word_and_an_unknown_one_is_refused() -> None:
+    assert len(fail_on.found(plain(run_outcome(3)), fail_on.named(["all"]))) == 3
+    with pytest.raises(ConfigError) as refused:
+        fail_on.named(["held", "leters"])
+    assert "did you mean letters?" in refused.value.hint
+
+
+def test_status_and_verify_know_their_troubles() -> None:
+    tables = [
+        {"table": "a", "gate": {"state": "held"}, "position": "e/1", "dead_letters": 0},
+        {"table": "b", "gate": {"state": "open"}, "position": None, "dead_letters": 2},
+        {"table": "c", "gate": {"state": "sweeping"}, "position": "e/1", "dead_letters": 0},
+    ]
+    every = fail_on.named(["all"])
+    assert fail_on.found({"tables": tables}, every) == (
+        "held: a",
+        "letters: b",
+        "missing: b",
+        "waiting: c",
+    )
+    verdicts = [
+        {"table": "a", "status": "skipped"},
+        {"table": "b", "status": "equal", "waiting": 3},
+    ]
+    assert fail_on.found({"tables": verdicts}, every) == ("letters: b", "skipped: a")
 
 
 def test_progress_without_a_terminal_is_lines(output: Output) -> None:

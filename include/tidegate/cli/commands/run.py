@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 
 from tidegate.cli import render
+from tidegate.cli.fail_on import FailOn, named
 from tidegate.cli.invocation import invocation
-from tidegate.cli.options import AsJson, Debug, PipelineFile, PlatformFile
+from tidegate.cli.options import AsJson, Debug, PipelineFile, PlatformFile, Verbose
 from tidegate.cli.progress import ProgressView
 from tidegate.errors import ConfigError
 
@@ -37,6 +38,8 @@ def run(
             show_default=False,
         ),
     ] = None,
+    fail_on: FailOn = None,
+    verbose: Verbose = False,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
@@ -46,6 +49,7 @@ def run(
     is safe too: the next run goes on from what is durable.
     """
     with invocation("run", pipeline, platform_config, as_json, debug) as call:
+        troubles = named(fail_on)
         if once and interval is not None:
             raise ConfigError(
                 "cli.once_or_interval",
@@ -74,4 +78,4 @@ def run(
                 stop=stopping.event,
                 progress=progress,
             )
-        call.finish(result, render.run, failed=result.failed)
+        call.finish(result, render.run(verbose), failed=result.failed, fail_on=troubles)

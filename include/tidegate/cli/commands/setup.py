@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from tidegate.cli import render
+from tidegate.cli import render, render_pipelines
 from tidegate.cli.invocation import invocation
 from tidegate.cli.options import AsJson, Debug, DryRun, PipelineFile, PlatformFile, Yes
 from tidegate.errors import ExitCode
@@ -53,12 +53,19 @@ def deploy(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Create publication, slot and change log; again after adding or removing tables."""
+    """Create publication, slot and change log; again after adding or removing tables.
+
+    A table that the source is not ready for is held with its reasons, the others are deployed; the
+    exit code is 2 then.
+    """
     with invocation("deploy", pipeline, platform_config, as_json, debug) as call:
         from tidegate.jobs.deploy import deploy as deploy_pipeline
 
         result = deploy_pipeline(call.pipeline, call.platform, dry_run=dry_run, new_epoch=new_epoch)
-        call.finish(result, render.facts)
+        count = len(call.pipeline.source.tables)
+        call.output.finish(result, render_pipelines.deployed(count), ok=not result.held)
+        if result.held:
+            raise typer.Exit(int(ExitCode.VALIDATION))
 
 
 def undeploy(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidegate.cli import render
+from tidegate.cli.fail_on import FailOn, named
 from tidegate.cli.invocation import invocation
 from tidegate.cli.live import live
 from tidegate.cli.options import AsJson, Debug, PipelineFile, PlatformFile
@@ -37,6 +38,7 @@ def status(
     every: Annotated[
         float, typer.Option("--every", min=0.2, metavar="SECONDS", help="With --watch: how often.")
     ] = WATCH_SECONDS,
+    fail_on: FailOn = None,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
@@ -50,6 +52,8 @@ def status(
     ) as call:
         from tidegate.control.status import status as pipeline_status
 
+        troubles = named(fail_on)
+
         def look() -> PipelineStatus:
             return pipeline_status(call.pipeline, call.platform, ask_source=not offline)
 
@@ -57,7 +61,7 @@ def status(
             with StopSignals() as stopping:
                 live(call.output, look, render.status, every, stopping.event)
             return
-        call.finish(look(), render.status)
+        call.finish(look(), render.status, fail_on=troubles)
 
 
 def lag(

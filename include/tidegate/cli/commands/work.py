@@ -7,8 +7,18 @@ from typing import Annotated
 import typer
 
 from tidegate.cli import proofs, render
+from tidegate.cli.fail_on import FailOn, named
 from tidegate.cli.invocation import actor, invocation, run_id
-from tidegate.cli.options import AsJson, Debug, DryRun, PipelineFile, PlatformFile, Reason, Tables
+from tidegate.cli.options import (
+    AsJson,
+    Debug,
+    DryRun,
+    PipelineFile,
+    PlatformFile,
+    Reason,
+    Tables,
+    Verbose,
+)
 from tidegate.cli.progress import ProgressView
 
 
@@ -48,11 +58,14 @@ def apply(
     pipeline: PipelineFile,
     platform_config: PlatformFile = None,
     table: Tables = None,
+    fail_on: FailOn = None,
+    verbose: Verbose = False,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
     """Merge captured changes into the lake tables whose gate is open."""
     with invocation("apply", pipeline, platform_config, as_json, debug) as call:
+        troubles = named(fail_on)
         tables = call.tables(table)
         call.refuse_stopped()
         from tidegate.cli.spark import spark
@@ -68,7 +81,9 @@ def apply(
                 run=run_id("apply"),
                 progress=progress,
             )
-        call.finish(result, render.tables, failed=render.any_failed(result))
+        call.finish(
+            result, render.work(verbose), failed=render.any_failed(result), fail_on=troubles
+        )
 
 
 def sweep(
@@ -89,11 +104,14 @@ def sweep(
     ] = False,
     dry_run: DryRun = False,
     reason: Reason = "swept by hand",
+    fail_on: FailOn = None,
+    verbose: Verbose = False,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
     """Re-read tables in full into a branch, audit it, publish it."""
     with invocation("sweep", pipeline, platform_config, as_json, debug) as call:
+        troubles = named(fail_on)
         tables = call.tables(table) or call.pipeline.source.tables
         call.refuse_stopped(unless=dry_run)
         from tidegate.cli.spark import spark
@@ -114,7 +132,9 @@ def sweep(
                 reason=reason,
                 progress=progress,
             )
-        call.finish(result, render.tables, failed=render.any_failed(result))
+        call.finish(
+            result, render.work(verbose), failed=render.any_failed(result), fail_on=troubles
+        )
 
 
 def maintain(
@@ -125,6 +145,7 @@ def maintain(
         bool, typer.Option("--force", help="Whether due or not; ages are still respected.")
     ] = False,
     dry_run: DryRun = False,
+    verbose: Verbose = False,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
@@ -145,7 +166,7 @@ def maintain(
                 dry_run=dry_run,
                 progress=progress,
             )
-        call.finish(result, render.tables, failed=render.any_failed(result))
+        call.finish(result, render.work(verbose), failed=render.any_failed(result))
 
 
 def verify(
@@ -168,6 +189,7 @@ def verify(
         typer.Option("--repair", help="Read the keys that differ again, through a branch."),
     ] = False,
     dry_run: DryRun = False,
+    fail_on: FailOn = None,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
@@ -177,6 +199,7 @@ def verify(
     --repair would read again.
     """
     with invocation("verify", pipeline, platform_config, as_json, debug) as call:
+        troubles = named(fail_on)
         tables = call.tables(table)
         call.refuse_stopped()
         from tidegate.cli.spark import spark
@@ -196,4 +219,4 @@ def verify(
                 dry_run=dry_run,
                 progress=progress,
             )
-        call.finish(result, proofs.verdicts, failed=not result.equal)
+        call.finish(result, proofs.verdicts, failed=not result.equal, fail_on=troubles)

@@ -18,6 +18,7 @@ decodes a change under the publication as it was when the change was made.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
@@ -27,6 +28,7 @@ from tidegate.connectors.postgres.settings import PostgresSettings
 from tidegate.connectors.postgres.slots import flushed
 from tidegate.envelope.position import Position, boundary
 from tidegate.envelope.visible import NUMBERS, Visible
+from tidegate.names import TableId
 
 _MARK: Final = "tidegate.cut"
 _SNAPSHOT_SQL: Final = (
@@ -44,14 +46,16 @@ class Taken:
     visible: Visible
 
 
-def take(settings: PostgresSettings, holder: Connection, epoch: str) -> Taken | None:
-    """The snapshot of ``holder``'s transaction, which has locked its tables and read nothing yet;
+def take(
+    settings: PostgresSettings, holder: Connection, epoch: str, tables: Collection[TableId]
+) -> Taken | None:
+    """The snapshot of ``holder``'s transaction, which has locked ``tables`` and read nothing yet;
     None where a transaction that runs may have written before its table was published."""
     with session(settings, "making the cut") as other:
         low = flushed(other)
         text, name = holder.execute(_SNAPSHOT_SQL.encode()).fetchone() or ("", "")
         xmax, running = parse(str(text))
-        if not published_before(other, settings, xmax, running):
+        if not published_before(other, settings.publication, tables, xmax, running):
             return None
         # A commit of our own, so that the log is flushed beyond all that the snapshot sees:
         # others may have committed without waiting for it.
@@ -69,15 +73,19 @@ def parse(snapshot: str) -> tuple[int, frozenset[int]]:
 
 
 def published_before(
-    connection: Connection, settings: PostgresSettings, xmax: int, running: frozenset[int]
+    connection: Connection,
+    name: str,
+    tables: Collection[TableId],
+    xmax: int,
+    running: frozenset[int],
 ) -> bool:
     """Whether all that run began after the tables' places in the publication were settled."""
-    found = publication.find(connection, settings.publication)
+    found = publication.find(connection, name)
     settled = None if found is None else found.settled()
     if settled is None or any(xid < settled for xid in running):
         return False
     # The newest number that the row's may stand for: in doubt it was altered by someone since.
-    added = publication.added(connection, settings.publication)
-    return set(added) >= set(settings.table_ids) and all(
-        xmax - (xmax - xid) % NUMBERS < settled for xid in added.values()
+    added = publication.added(connection, name)
+    return all(
+        table in added and xmax - (xmax - added[table]) % NUMBERS < settled for table in tables
     )

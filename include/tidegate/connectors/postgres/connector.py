@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Literal
 
 from tidegate.connectors.changes import ChangeStream
@@ -18,6 +19,7 @@ from tidegate.connectors.postgres import (
     validate,
 )
 from tidegate.connectors.postgres.connection import session
+from tidegate.connectors.postgres.publication import unpublished
 from tidegate.connectors.postgres.settings import PostgresSettings
 from tidegate.connectors.postgres.table_facts import table_facts
 from tidegate.connectors.protocol import (
@@ -58,7 +60,9 @@ class PostgresConnector(SourceConnector[PostgresSettings]):
 
     def facts(self, table: TableId, known: int | None) -> TableFacts:
         with session(self.settings, "reading the catalog") as connection:
-            return table_facts(connection, table, known)
+            found = table_facts(connection, table, known)
+            unsent = unpublished(connection, self.settings.publication, (table,))
+            return replace(found, sent=table not in unsent)
 
     def plan(self, deployment: str) -> tuple[str, ...]:
         return provision.plan(self.settings, deployment)

@@ -317,7 +317,7 @@ def _made(
             name = str((row or ("",))[0])
             position = boundary(epoch, slot.consistent_point)
             return PostgresCut(settings, holder, position, name, system.timeline, relations)
-        taken = beside_running.take(settings, holder, epoch) if beside else None
+        taken = beside_running.take(settings, holder, epoch, relations) if beside else None
     if taken is None:
         raise _held_back(settings, beside)
     cut = PostgresBesideCut(

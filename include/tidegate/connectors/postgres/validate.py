@@ -148,13 +148,12 @@ def _publication(connection: Connection, settings: PostgresSettings) -> Iterator
         yield from _may_publish(connection, settings, found, live)
         return
     there = tuple(relation.table for relation in live)
-    missing = tuple(t for t in there if t not in found.sent)
-    if missing:
+    for table in (table for table in there if table not in found.sent):
         yield _error(
             "publication_tables",
-            f"the publication {found.name} is not Tidegate's and does not send"
-            f" {', '.join(map(str, missing))}",
-            publication.add_sql(found.name, missing, partitioned),
+            f"the publication {found.name} is not Tidegate's and does not send it",
+            publication.add_sql(found.name, (table,), partitioned),
+            str(table),
         )
     if partitioned and not found.via_root:
         message = f"the publication {found.name} sends partitions under their own names"
