@@ -8,9 +8,10 @@ snapshot and exports it again; then the slot goes, so that a long sweep keeps no
 from __future__ import annotations
 
 import itertools
+import threading
 import time
 import uuid
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Final
@@ -85,6 +86,7 @@ class PostgresCut:
         self._timeline = timeline
         self._relations = relations
         self._schemas: dict[TableId, TableSchema] = {}
+        self._asked = threading.RLock()
         self._deadline = time.monotonic() + settings.max_snapshot_seconds
         self.position = position
         self.snapshot_name = snapshot_name
@@ -228,6 +230,11 @@ class PostgresCut:
     def interval_sql(self, column: Column, start: datetime, end: datetime) -> str:
         return selection.interval_sql(column, start, end)
 
+    def left_out(self, table: TableId) -> Mapping[str, str]:
+        with self._asking("reading the schema"):
+            found = self._relation(table)
+            return discover.left_out(self._holder, found, self._settings.publication)
+
     def checksum(
         self, table: TableId, schema: TableSchema, plain: frozenset[str], predicate: str
     ) -> Checksum | None:
@@ -265,6 +272,8 @@ class PostgresCut:
 
     @contextmanager
     def _asking(self, doing: str) -> Iterator[None]:
+        """One at a time, each in a savepoint: what fails for one table would otherwise end the
+        transaction that holds the snapshot of all of them."""
         if time.monotonic() > self._deadline:
             self._holder.close()
             raise RetriableError(
@@ -273,7 +282,7 @@ class PostgresCut:
                 hint="run the sweep again: it resumes; raise sweep.max_snapshot_seconds only if the"
                 " source can bear the vacuum it holds back",
             )
-        with translated(self._settings, doing):
+        with self._asked, translated(self._settings, doing), self._holder.transaction():
             yield
 
 
