@@ -70,6 +70,8 @@ class TableStatus:
     verified_through: VerifiedThrough | None = None  # None: never verified
     dead_letters: int = 0
     """Changes that could not be applied, and those that wait behind them."""
+    reflects: str | None = None
+    """Where the log was looked through to: further than ``position`` where nothing was found."""
 
 
 @dataclass(frozen=True, slots=True)

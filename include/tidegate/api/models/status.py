@@ -56,6 +56,9 @@ class TableStatus(View):
     gate: Gate
     exists: bool
     position: str | None = Field(None, description=_POSITION)
+    reflects: str | None = Field(
+        None, description="The log has nothing more for the table up to here; lag counts from it."
+    )
     lag_bytes: int | None = Field(None, description="Captured and not yet applied.")
     lag_seconds: float | None = None
     snapshot_id: SnapshotId | None = None
