@@ -14,10 +14,17 @@ from tidegate.jobs.result import plain
 
 if TYPE_CHECKING:
     from tidegate.control.gates import Gates
-    from tidegate.control.records import PipelineLag, PipelineStatus, QueryResult, SourceSide
+    from tidegate.control.records import (
+        GateStatus,
+        PipelineLag,
+        PipelineStatus,
+        QueryResult,
+        SourceSide,
+    )
     from tidegate.control.validation import PipelineReport
 
 FAILED = frozenset({"failed"})
+FAILED_SWEEP = "sweep failed"
 
 
 def any_failed(result: Any) -> bool:
@@ -97,7 +104,7 @@ def status(console: Console, result: PipelineStatus) -> None:
     for table in result.tables:
         grid.add_row(
             table.table,
-            figures.styled(table.gate.state),
+            figures.styled(FAILED_SWEEP if table.gate.failed else table.gate.state),
             figures.ago(table.gate.since),
             table.write_mode,
             figures.cell(table.rows),
@@ -108,6 +115,7 @@ def status(console: Console, result: PipelineStatus) -> None:
         )
     console.print(grid)
     for table in result.tables:
+        _behind(console, table.gate)
         if table.dead_letters:
             told = (
                 f"{table.table}: {table.dead_letters} dead letters (`tidegate dead-letters list`)"
@@ -154,10 +162,28 @@ def gates(console: Console, result: Gates) -> None:
         lease = gate.get("lease")
         holder = f"{lease['purpose']} {lease['run']}" if lease else ""
         cells = (figures.ago(gate["since"]), gate["actor"] or "", holder, gate["reason"] or "")
-        grid.add_row(gate["table"], figures.styled(gate["state"]), *map(Text, cells))
+        state = FAILED_SWEEP if gate.get("failed") else gate["state"]
+        grid.add_row(gate["table"], figures.styled(state), *map(Text, cells))
     console.print(grid)
+    for gate in result.gates:
+        _behind(console, gate)
     if data["timeline"]:
         _timeline(console, data["timeline"])
+
+
+def _behind(console: Console, gate: GateStatus) -> None:
+    """What a gate's state alone does not say: a sweep that failed, the hold from before."""
+    if gate.failed is not None:
+        said = f"{gate.table}: the sweep failed {figures.ago(gate.failed.at)}: {gate.failed.reason}"
+        console.print(Text(said, "bold red"), soft_wrap=True)
+        for doing, command in (
+            ("goes on where it ended", gate.failed.resume),
+            ("gives it up", gate.failed.abandon),
+        ):
+            console.print(Text(f"  {command}  # {doing}", "green"), soft_wrap=True)
+    if gate.before is not None:
+        said = f"{gate.table}: held before, {figures.ago(gate.before.since)}: {gate.before.reason}"
+        console.print(Text(said, "yellow"), soft_wrap=True)
 
 
 def _timeline(console: Console, events: list[Mapping[str, Any]]) -> None:
