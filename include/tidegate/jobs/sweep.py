@@ -24,7 +24,7 @@ from tidegate.connectors.cut import Cut
 from tidegate.connectors.protocol import Source
 from tidegate.connectors.registry import open_source
 from tidegate.envelope.position import Position
-from tidegate.errors import Decision, HeldError, TidegateError
+from tidegate.errors import Decision, HeldError, TidegateError, UnexpectedError
 from tidegate.jobs.disclosure import as_tidegate_error, describe
 from tidegate.jobs.result import plain
 from tidegate.jobs.sweep_drain import capture_through, drain
@@ -301,8 +301,10 @@ class _Sweep:
             with self.gate.lease(run, [target.source], "sweep") as lease:
                 try:
                     result = self._leased(sweeper, target, run, lease, build)
-                except TidegateError as error:
-                    self._close(target, run, lease, error)
+                except Exception as error:
+                    reason = as_tidegate_error(error)
+                    if not isinstance(reason, UnexpectedError):  # another attempt may go on
+                        self._close(target, run, lease, reason)
                     raise
         except Exception as error:  # noqa: BLE001 - one table's failure is kept to itself
             failure = _failure(target, run, error, time.monotonic() - began)

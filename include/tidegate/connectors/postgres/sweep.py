@@ -44,6 +44,7 @@ from tidegate.connectors.postgres.replication import (
     identify,
 )
 from tidegate.connectors.postgres.settings import PostgresSettings
+from tidegate.connectors.postgres.table_checks import several
 from tidegate.connectors.postgres.table_facts import look
 from tidegate.connectors.selecting import Checksum, ranges_sql
 from tidegate.envelope.mark import Mark
@@ -125,6 +126,7 @@ class PostgresCut:
         with self._asking("planning chunks"):
             parts = chunking.parts(self._holder, found.oid)
             if not keyed:
+                self._check_readable(table, parts)
                 return chunking.by_ctid(parts, found.kind == "p", chunk_rows)
             rows = sum(part.rows for part in parts)
             return chunking.by_key(self._holder, self._from(table), schema, rows, chunk_rows, after)
@@ -263,6 +265,19 @@ class PostgresCut:
     def check(self) -> None:
         with self._asking("keeping the cut"):
             self._holder.execute("SELECT 1")
+
+    def _check_readable(self, table: TableId, parts: list[chunking.Part]) -> None:
+        """Before any task is told so in the middle of its read."""
+        closed = [part.sql_name for part in parts if not part.readable]
+        if closed:
+            user = self._settings.username
+            raise ConfigError(
+                "source.privilege",
+                f"{table}: {user} may not read {several(closed)}, and partitions are read one by"
+                " one",
+                hint=f"GRANT SELECT ON {', '.join(closed)} TO {quote_sql(user)} (and USAGE on their"
+                " schema); `tidegate validate` looks at every partition",
+            )
 
     def _relation(self, table: TableId) -> discover.Relation:
         return self._relations[table]
