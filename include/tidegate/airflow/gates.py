@@ -53,6 +53,8 @@ def _words(table: str, gate: TableGate) -> str:
         gate.since and f"since {gate.since:%Y-%m-%d %H:%M:%S}",
         gate.actor and f"by {gate.actor}",
         gate.reason,
+        gate.failed and f"failed at {gate.failed.at:%H:%M:%S}: {gate.failed.reason}",
+        gate.before and f"held before: {gate.before.reason}",
     )
     why = ", ".join(fact for fact in facts if fact)
     return f"{table}: {gate.state.value}" + (f" ({why})" if why else "")

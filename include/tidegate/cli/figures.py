@@ -14,6 +14,7 @@ from tidegate.observability.quantities import human_seconds as human_seconds
 STATE_STYLES: Final = {
     "open": "green",
     "sweeping": "cyan",
+    "sweep failed": "bold red",
     "held": "yellow",
     "applied": "green",
     "swept": "green",

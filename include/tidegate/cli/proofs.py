@@ -41,7 +41,7 @@ def verdicts(console: Console, result: VerifyResult) -> None:
         numbers = (table.source_rows, table.lake_rows, table.missing, table.extra, table.different)
         grid.add_row(
             table.table,
-            *(figures.cell(number) for number in numbers),
+            *("–" if number is None else figures.cell(number) for number in numbers),
             figures.styled(table.status),
             Text(str(table.error or table.reason or "")),
         )
@@ -55,6 +55,9 @@ def verdicts(console: Console, result: VerifyResult) -> None:
 def _details(console: Console, table: TableVerdict) -> None:
     for difference in table.first:
         console.print(Text(f"  {table.table}: {difference}", "red"))
+    if table.not_compared:
+        left = "; ".join(f"{name} ({why})" for name, why in table.not_compared.items())
+        console.print(Text(f"{table.table}: not compared: {left}", "yellow"), soft_wrap=True)
     if table.verified_through is not None:
         said = f"{table.table}: {table.coverage:g} % of the keys verified through"
         console.print(Text(f"{said} {table.verified_through}"), soft_wrap=True)

@@ -16,6 +16,7 @@ from tidegate.jobs.result import plain
 if TYPE_CHECKING:
     from tidegate.control.gates import Gates
     from tidegate.control.records import (
+        GateStatus,
         PipelineLag,
         PipelineStatus,
         QueryResult,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from tidegate.control.validation import PipelineReport
 
 FAILED = frozenset({"failed"})
+FAILED_SWEEP = "sweep failed"
 
 
 def any_failed(result: Any) -> bool:
@@ -100,7 +102,7 @@ def status(console: Console, result: PipelineStatus) -> None:
     for table in result.tables:
         grid.add_row(
             table.table,
-            figures.styled(table.gate.state),
+            figures.styled(FAILED_SWEEP if table.gate.failed else table.gate.state),
             figures.ago(table.gate.since),
             table.write_mode,
             figures.cell(table.rows),
@@ -119,6 +121,7 @@ def _table_notes(console: Console, table: TableStatus) -> None:
     """What does not fit into a row: why it is held, what it needs, what is proven."""
     told = {"table": table.table, "status": table.gate.state, "reason": table.gate.reason}
     work_report.reasons(console, told)
+    _behind(console, table.gate)
     if table.needs:
         console.print(Text(f"{table.table}: needs {table.needs}", "yellow"), soft_wrap=True)
     if table.dead_letters:
@@ -163,12 +166,30 @@ def gates(console: Console, result: Gates) -> None:
         lease = gate.get("lease")
         holder = f"{lease['purpose']} {lease['run']}" if lease else ""
         cells = (figures.ago(gate["since"]), gate["actor"] or "", holder)
-        grid.add_row(gate["table"], figures.styled(gate["state"]), *map(Text, cells))
+        state = FAILED_SWEEP if gate.get("failed") else gate["state"]
+        grid.add_row(gate["table"], figures.styled(state), *map(Text, cells))
     console.print(grid, width=min(console.width, work_report.WIDTH))
     for gate in data["gates"]:
         work_report.reasons(console, {**gate, "status": gate["state"]})
+    for gate in result.gates:
+        _behind(console, gate)
     if data["timeline"]:
         _timeline(console, data["timeline"])
+
+
+def _behind(console: Console, gate: GateStatus) -> None:
+    """What a gate's state alone does not say: a sweep that failed, the hold from before."""
+    if gate.failed is not None:
+        said = f"{gate.table}: the sweep failed {figures.ago(gate.failed.at)}: {gate.failed.reason}"
+        console.print(Text(said, "bold red"), soft_wrap=True)
+        for doing, command in (
+            ("goes on where it ended", gate.failed.resume),
+            ("gives it up", gate.failed.abandon),
+        ):
+            console.print(Text(f"  {command}  # {doing}", "green"), soft_wrap=True)
+    if gate.before is not None:
+        said = f"{gate.table}: held before, {figures.ago(gate.before.since)}: {gate.before.reason}"
+        console.print(Text(said, "yellow"), soft_wrap=True)
 
 
 def _timeline(console: Console, events: list[Mapping[str, Any]]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Final, NamedTuple, Protocol
 
@@ -58,6 +59,10 @@ class Selecting(Protocol):
 
     def interval_sql(self, column: Column, start: datetime, end: datetime) -> str:
         """A predicate for ``column`` in [start, end); zoneless times are read as UTC."""
+        ...
+
+    def left_out(self, table: TableId) -> Mapping[str, str]:
+        """Columns of the table that its log does not send, and why: nothing compares them."""
         ...
 
     def checksum(

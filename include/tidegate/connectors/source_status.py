@@ -5,7 +5,8 @@ Sizes are bytes of log. None is what the source does not tell, or does not tell 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from tidegate.envelope.position import Position
@@ -42,3 +43,5 @@ class SourceStatus:
     log_bytes: int | None = None  # all of the log on the source's disk
     by_time: bool = False  # it is kept for a time, read or not: no slot holds it for us
     expiry_seconds: float | None = None  # that time; None: for ever
+    parts: Mapping[int, int] = field(default_factory=dict)
+    """Bytes of each file of a log that is kept in files, by the number that places have."""

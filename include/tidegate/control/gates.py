@@ -9,7 +9,7 @@ from typing import Final
 
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
-from tidegate.control.records import GateStatus, LeaseStatus
+from tidegate.control.records import EarlierHold, FailedSweep, GateStatus, LeaseStatus
 from tidegate.control.tables import known_tables
 from tidegate.lake.audit_trail import Action, AuditTrail
 from tidegate.lake.catalog import open_catalog
@@ -94,7 +94,7 @@ def open_gates(
 
 def gate_status(table: str, gate: TableGate) -> GateStatus:
     """One table's gate as a record."""
-    lease = gate.lease
+    lease, before = gate.lease, gate.before
     return GateStatus(
         table=table,
         state=gate.state.value,
@@ -103,6 +103,19 @@ def gate_status(table: str, gate: TableGate) -> GateStatus:
         since=gate.since,
         run=gate.run,
         lease=LeaseStatus(lease.run, lease.purpose, lease.owner) if lease else None,
+        before=EarlierHold(before.reason, before.actor, before.since) if before else None,
+        failed=_failed(table, gate),
+    )
+
+
+def _failed(table: str, gate: TableGate) -> FailedSweep | None:
+    if gate.failed is None:
+        return None
+    return FailedSweep(
+        gate.failed.reason,
+        gate.failed.at,
+        resume=f"tidegate sweep <pipeline> --table {table}",
+        abandon=f"tidegate gate open <pipeline> --table {table} --abandon",
     )
 
 

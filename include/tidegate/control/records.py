@@ -30,6 +30,29 @@ class GateStatus:
     since: datetime | None
     run: str | None
     lease: LeaseStatus | None
+    before: EarlierHold | None = None
+    """The hold that a sweep found, or that another one came on top of: still to be mended."""
+    failed: FailedSweep | None = None
+    """Of a sweep that is no longer at work."""
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierHold:
+    """Why a table was held before its gate got its present state."""
+
+    reason: str | None
+    actor: str | None
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class FailedSweep:
+    """How the last attempt of a sweep ended, and both ways on."""
+
+    reason: str | None
+    at: datetime
+    resume: str  # a command that goes on where it ended
+    abandon: str  # a command that gives it up; the gate is then as it was before
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +93,8 @@ class TableStatus:
     verified_through: VerifiedThrough | None = None  # None: never verified
     dead_letters: int = 0
     """Changes that could not be applied, and those that wait behind them."""
+    reflects: str | None = None
+    """Where the log was looked through to: further than ``position`` where nothing was found."""
 
 
 @dataclass(frozen=True, slots=True)

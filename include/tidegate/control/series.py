@@ -11,9 +11,11 @@ from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.control.lakehouse import row_count
 from tidegate.control.tables import one_table
+from tidegate.envelope.position import Position
 from tidegate.lake import positions
 from tidegate.lake.catalog import load, open_catalog
 from tidegate.lake.log_times import LogTimes
+from tidegate.lake.looked import Looked
 from tidegate.lake.reports import KEPT, Report, Reports
 from tidegate.names import TableId
 
@@ -55,8 +57,9 @@ def series(
     loaded = load(catalog, pipeline.target(TableId.parse(name)).identifier)
     if loaded is None:
         return Series(name, ())
-    worked = changed_rows(Reports(catalog, pipeline).recent(limit=KEPT), name)
-    return Series(name, tuple(_points(loaded, worked, LogTimes.read(catalog, pipeline))[-limit:]))
+    reports, times = Reports(catalog, pipeline).recent(limit=KEPT), LogTimes.read(catalog, pipeline)
+    points = _points(loaded, name, changed_rows(reports, name), times, Looked(reports, times))
+    return Series(name, tuple(points[-limit:]))
 
 
 def changed_rows(reports: list[Report], table: str) -> dict[int, dict[str, float]]:
@@ -76,12 +79,20 @@ def changed_rows(reports: list[Report], table: str) -> dict[int, dict[str, float
     return found
 
 
-def _points(table: Table, worked: dict[int, dict[str, float]], times: LogTimes) -> list[Point]:
-    points, before = [], None
+def _points(
+    table: Table,
+    name: str,
+    worked: dict[int, dict[str, float]],
+    times: LogTimes,
+    looked: Looked,
+) -> list[Point]:
+    points: list[Point] = []
+    before: Position | None = None
     for info in positions.history(table):
         if not info.on_main:
             continue
         told = worked.get(info.snapshot_id, {})
+        since = None if before is None else looked.through(name, before)
         seconds = told.get("seconds")
         moved = sum(told.get(key, 0) for key in ("inserted", "updated", "deleted", "rows"))
         points.append(
@@ -95,7 +106,7 @@ def _points(table: Table, worked: dict[int, dict[str, float]], times: LogTimes) 
                 deleted=_whole(told.get("deleted")),
                 seconds=seconds,
                 rows_per_second=moved / seconds if seconds and moved else None,
-                lag_seconds=times.seconds_behind(before, info.committed_at),
+                lag_seconds=times.seconds_behind(since, info.committed_at),
             )
         )
         before = info.position or before

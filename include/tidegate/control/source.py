@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
-from tidegate.connectors.registry import open_source
-from tidegate.connectors.source_status import SlotStatus
+from tidegate.connectors.registry import distance, open_source
+from tidegate.connectors.source_status import SlotStatus, SourceStatus
 from tidegate.control.records import SourceSide
-from tidegate.envelope.position import Position
 from tidegate.errors import TidegateError
 from tidegate.lake.log_times import LogTimes
 from tidegate.transports.guard import SourceFigures
@@ -18,10 +17,10 @@ from tidegate.transports.monitor import MISSING, EmbeddedSourceMonitor
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What was seen. ``current`` and ``figures`` are None if the source could not be asked."""
+    """What was seen. ``status`` and ``figures`` are None if the source could not be asked."""
 
     side: SourceSide
-    current: Position | None = None
+    status: SourceStatus | None = None
     figures: SourceFigures | None = None
 
 
@@ -40,7 +39,8 @@ def look_at_source(pipeline: PipelineConfig, platform: PlatformConfig, times: Lo
 def _look(pipeline: PipelineConfig, platform: PlatformConfig, times: LogTimes) -> Look:
     source = open_source(pipeline, platform)
     try:
-        monitor = EmbeddedSourceMonitor(source, times, pipeline.slot_name)
+        told = distance(pipeline.source.source_type)
+        monitor = EmbeddedSourceMonitor(source, times, pipeline.slot_name, told)
         seen, lost = monitor.status(), monitor.lost()
     finally:
         source.close()
@@ -55,7 +55,7 @@ def _look(pipeline: PipelineConfig, platform: PlatformConfig, times: LogTimes) -
         by_time=seen.by_time,
         expiry_seconds=seen.expiry_seconds,
     )
-    return Look(side, seen.current, monitor.figures(seen, platform.guard, lost=lost))
+    return Look(side, seen, monitor.figures(seen, platform.guard, lost=lost))
 
 
 def _state(slot: SlotStatus | None) -> str:

@@ -13,6 +13,8 @@ from pyiceberg.table import Table
 
 from tidegate.config.pipeline import LakeTarget, PipelineConfig
 from tidegate.config.platform import PlatformConfig
+from tidegate.connectors.registry import distance
+from tidegate.connectors.source_status import SourceStatus
 from tidegate.control import dead_letters
 from tidegate.control.gates import gate_status
 from tidegate.control.guard import assess
@@ -27,12 +29,13 @@ from tidegate.control.records import (
 from tidegate.control.registry import registry_status
 from tidegate.control.running import record
 from tidegate.control.source import look_at_source
-from tidegate.envelope.position import Position, bytes_between
+from tidegate.envelope.position import Position
 from tidegate.errors import TidegateError
 from tidegate.lake import positions
 from tidegate.lake.catalog import load, open_catalog
 from tidegate.lake.gate import Gate, TableGate
 from tidegate.lake.log_times import LogTimes
+from tidegate.lake.looked import Looked
 from tidegate.lake.pauses import Pauses
 from tidegate.lake.reports import Report, Reports
 
@@ -51,12 +54,13 @@ def status(
     look = look_at_source(pipeline, platform, times) if ask_source else None
     gates = Gate(catalog, pipeline, platform.gate).states(pipeline.source.tables)
     reports = Reports(catalog, pipeline).recent(limit=_REPORTS_READ)
+    behind = _Behind(pipeline, times, Looked(reports, times), look.status if look else None)
     last, adjusted = _last_reports(reports), _adjusted(reports)
     proven = verified_through(catalog, pipeline)
     letters = dead_letters.counts(catalog, pipeline)
     tables = tuple(
         replace(
-            _table(catalog, target, gates[target.source], times, last),
+            _table(catalog, target, gates[target.source], behind, last),
             adjusted=dict(adjusted.get(target.source, {})),
             verified_through=proven.get(target.source),
             dead_letters=letters[target.source],
@@ -69,7 +73,7 @@ def status(
         deployed=times.head is not None,
         captured_through=str(times.head) if times.head else None,
         captured_at=times.head_at,
-        capture_lag_bytes=bytes_between(times.head, look.current) if look else None,
+        capture_lag_bytes=behind.capture(),
         source=look.side if look else None,
         tables=tables,
         guard=assess(catalog, pipeline, platform, look, tables, reports) if look else None,
@@ -99,15 +103,46 @@ def lag_of(now: PipelineStatus) -> PipelineLag:
     )
 
 
+class _Behind:
+    """How far behind: the log behind the source, a table behind the log."""
+
+    def __init__(
+        self,
+        pipeline: PipelineConfig,
+        times: LogTimes,
+        looked: Looked,
+        source: SourceStatus | None,
+    ) -> None:
+        self.times = times
+        self._looked = looked
+        self._source = source
+        self._distance = distance(pipeline.source.source_type)
+
+    def capture(self) -> int | None:
+        if self.times.head is None or self._source is None:
+            return None
+        return self._distance(self.times.head, self._source.current, self._source)
+
+    def reflects(self, table: str, position: Position | None) -> Position | None:
+        return None if position is None else self._looked.through(table, position)
+
+    def bytes(self, reflects: Position | None) -> int | None:
+        head = self.times.head
+        if head is None or reflects is None:
+            return None
+        return self._distance(reflects, head, self._source)
+
+
 def _table(
     catalog: Catalog,
     target: LakeTarget,
     gate: TableGate,
-    times: LogTimes,
+    behind: _Behind,
     last: dict[tuple[str, str], dict[str, Any]],
 ) -> TableStatus:
     table = load(catalog, target.identifier)
-    position, needs = _position(table, times)
+    position, needs = _position(table, behind.times)
+    reflects = behind.reflects(target.source, position)
     snapshot = table.current_snapshot() if table is not None else None
     return TableStatus(
         table=target.source,
@@ -116,14 +151,15 @@ def _table(
         gate=gate_status(target.source, gate),
         exists=table is not None,
         position=str(position) if position else None,
-        lag_bytes=bytes_between(position, times.head),
-        lag_seconds=times.seconds_behind(position),
+        lag_bytes=behind.bytes(reflects),
+        lag_seconds=behind.times.seconds_behind(reflects),
         snapshot_id=snapshot.snapshot_id if snapshot else None,
         snapshot_at=datetime.fromtimestamp(snapshot.timestamp_ms / 1000, UTC) if snapshot else None,
         rows=row_count(positions.summary(snapshot)) if snapshot else None,
         needs=needs,
         last_apply=last.get(("apply", target.source)),
         last_sweep=last.get(("sweep", target.source)),
+        reflects=str(reflects) if reflects else None,
     )
 
 

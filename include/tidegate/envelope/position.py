@@ -30,7 +30,7 @@ from tidegate.errors import FatalError
 _TEXT = re.compile(r"(?P<epoch>[0-9A-Za-z_:-]+)/(?P<place>[0-9A-Za-z_.:-]+)\Z")
 _LSN = re.compile(r"[0-9A-Fa-f]{1,8}/[0-9A-Fa-f]{1,8}\Z")
 BINLOG: Final = "binlog-"
-"""How epochs begin whose places name files: numbers of two files say nothing about bytes."""
+"""How epochs begin whose places name files."""
 
 _LSN_PLACE = re.compile(r"(?P<lsn>[0-9A-F]{16})\.(?P<index>[0-9A-F]{10})\Z")
 
@@ -89,15 +89,6 @@ class Position:
 def boundary(epoch: str, lsn: int, anchor: str | None = None) -> Position:
     """The boundary right before whatever commits at ``lsn`` or later."""
     return Position(epoch, lsn_place(lsn, 0), anchor)
-
-
-def bytes_between(low: Position | None, high: Position | None) -> int | None:
-    """Log bytes from ``low`` to ``high``; None where that means nothing or is not known."""
-    if low is None or high is None or low.epoch != high.epoch:
-        return None
-    if low.epoch.startswith(BINLOG) and low.lsn >> 32 != high.lsn >> 32:
-        return None
-    return max(0, high.lsn - low.lsn)
 
 
 def lsn_place(lsn: int, index: int) -> str:

@@ -32,6 +32,8 @@ from tidegate.lake.catalog import open_catalog
 from tidegate.lake.change_log import ChangeLog
 from tidegate.lake.dead_letters import DeadLetters
 from tidegate.lake.gate import Gate, Lease
+from tidegate.lake.log_times import LogTimes
+from tidegate.lake.looked import worth_noting
 from tidegate.lake.pauses import refuse_stopped
 from tidegate.lake.reports import Reports
 from tidegate.lake.schema_history import SchemaHistory
@@ -79,7 +81,7 @@ def run_apply(
         job = _Run(spark, catalog, pipeline, platform, run, lease, progress)
         results = job.apply(_targets(pipeline, tables), until, stamp_quiet)
         result = ApplyResult(run, results, time.monotonic() - began)
-        if not result.idle:
+        if not result.idle or _tells_more(catalog, pipeline, platform, result):
             Reports(catalog, pipeline).add("apply", run, plain(result))
     finally:
         catalog.close()
@@ -293,6 +295,20 @@ class _Run:
             reason=reason.message,
             error=reason,
         )
+
+
+def _tells_more(
+    catalog: Catalog, pipeline: PipelineConfig, platform: PlatformConfig, result: ApplyResult
+) -> bool:
+    """Whether a run in which nothing happened is to be told all the same, because quiet tables
+    would seem to fall behind."""
+    found = [
+        (table.table, table.from_position, table.to_position)
+        for table in result.tables
+        if table.from_position is not None and table.to_position is not None
+    ]
+    times, reports = LogTimes.read(catalog, pipeline), Reports(catalog, pipeline)
+    return worth_noting(found, times, reports.recent, platform.capture.idle_commit_seconds)
 
 
 def _targets(pipeline: PipelineConfig, tables: Iterable[str] | None) -> list[LakeTarget]:

@@ -17,7 +17,7 @@ from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.config.secrets import Secrets
 from tidegate.connectors.changes import TableHold
-from tidegate.connectors.registry import open_source
+from tidegate.connectors.registry import distance, open_source
 from tidegate.errors import TidegateError
 from tidegate.jobs import door
 from tidegate.jobs.heeding import heeding_stops
@@ -113,7 +113,8 @@ def watch_source(pipeline: PipelineConfig, platform: PlatformConfig) -> Until:
     source = open_source(pipeline, platform)
     try:
         times = LogTimes.read(open_catalog(platform, pipeline), pipeline)
-        monitor = EmbeddedSourceMonitor(source, times, pipeline.slot_name)
+        told = distance(pipeline.source.source_type)
+        monitor = EmbeddedSourceMonitor(source, times, pipeline.slot_name, told)
         seen = monitor.status()
     except TidegateError:
         return "now"

@@ -10,7 +10,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tidegate.config.pipeline import LakeTarget, PipelineConfig
 from tidegate.config.platform import PlatformConfig
@@ -22,6 +22,7 @@ from tidegate.envelope.position import Position
 from tidegate.errors import TidegateError
 from tidegate.jobs.apply import run_apply
 from tidegate.jobs.disclosure import as_tidegate_error, describe
+from tidegate.jobs.kept_back import KeptBack
 from tidegate.jobs.sweep_drain import capture_through
 from tidegate.jobs.verdict import TableVerdict
 from tidegate.lake import commits, positions
@@ -31,27 +32,28 @@ from tidegate.lake.dead_letters import DeadLetters
 from tidegate.lake.gate import Gate, GateState, Lease
 from tidegate.lake.pauses import refuse_stopped
 from tidegate.lake.proofs import Base
+from tidegate.names import CDC_PREFIX
 from tidegate.observability import log
 from tidegate.observability.progress import Progress
 from tidegate.schema.contract import contracted
 from tidegate.schema.table import TableSchema
 from tidegate.spark.checksum import equal_rows
 from tidegate.spark.continuing import Continuing
-from tidegate.spark.letters import typed_keys
 from tidegate.spark.mending import mend
 from tidegate.spark.repair import Repair
-from tidegate.spark.selection import Selection, Without
+from tidegate.spark.selection import Selection
 from tidegate.spark.sides import Sides
 from tidegate.spark.verify import Comparison, compare
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
 
-    from tidegate.spark.session import DataFrame, SparkSession
+    from tidegate.spark.session import SparkSession
 
 _LOG = log.get(__name__)
 FIRST_DIFFERENCES = 20
 """Differences named in a result; all are counted."""
+LAKE_ONLY: Final = "in the lake only: the source has it no longer"
 NO_EXACT_CUT = "its source cannot be read at one exact position, which comparing needs"
 Verdicts = dict[str, TableVerdict]
 
@@ -174,15 +176,19 @@ class Comparer:
                 reason=describe(error),
             )
             return TableVerdict(target.source, "failed", error=as_tidegate_error(error))
-        verdict = replace(verdict, seconds=round(time.monotonic() - began, 3))
-        rows = verdict.source_rows
+        verdict = replace(
+            verdict,
+            seconds=round(time.monotonic() - began, 3),
+            not_compared=self._left_out(cut, target, verdict),
+        )
+        rows = verdict.source_rows or 0
         self.progress(f"{task.purpose} {target.source}", rows, rows, "rows")
         log.event(
             _LOG,
             "compared",
             table=target.source,
             status=verdict.status,
-            coverage=f"{verdict.coverage} %",
+            coverage=None if verdict.coverage is None else f"{verdict.coverage} %",
             seconds=verdict.seconds,
         )
         return verdict
@@ -200,7 +206,7 @@ class Comparer:
         selection = task.select(target, table, cut, schema)
         kept = self._kept_back(target, table, schema, selection)
         if kept is not None:
-            selection = Without(selection, kept.keys)
+            selection = kept.without(selection)
         else:
             continued = self._continued(cut, target, task, table, schema)
             if continued is not None:
@@ -248,31 +254,18 @@ class Comparer:
 
     def _kept_back(
         self, target: LakeTarget, table: Table, schema: TableSchema, selection: Selection
-    ) -> _KeptBack | None:
+    ) -> KeptBack | None:
         letters = self.letters.waiting(target.source, table)
-        if not letters:
-            return None
-        keys = {key for letter in letters for key in letter.keys}
-        typed = typed_keys(self.spark, schema, keys)
-        buckets = typed.select(selection.bucket(schema).alias("bucket")).distinct().collect()
-        return _KeptBack(len(letters), typed, frozenset(row.bucket for row in buckets))
+        return KeptBack.of(self.spark, letters, schema, selection) if letters else None
 
-
-@dataclass(frozen=True, slots=True)
-class _KeptBack:
-    """Rows that dead letters keep back: they differ, of course, and mended they would be changed
-    again by letters that know nothing of it. So they are left out, and are proven by nothing."""
-
-    letters: int
-    keys: DataFrame
-    buckets: frozenset[int]
-
-    def noted(self, found: Comparison, verdict: TableVerdict) -> tuple[Comparison, TableVerdict]:
-        reason = f"{self.letters} dead letters wait, and their rows were not compared"
-        return (
-            replace(found, left_out=self.buckets),
-            replace(verdict, waiting=self.letters, reason=verdict.reason or reason),
-        )
+    def _left_out(self, cut: ExactCut, target: LakeTarget, verdict: TableVerdict) -> dict[str, str]:
+        """Columns that nothing compares, and why; of a table that was compared."""
+        if verdict.source_rows is None:
+            return {}
+        sent = {column.name for column in cut.schema(target.table).columns}
+        fields = self.catalog.load_table(target.identifier).schema().fields
+        left = [f.name for f in fields if f.name not in sent and not f.name.startswith(CDC_PREFIX)]
+        return {**dict.fromkeys(left, LAKE_ONLY), **cut.left_out(target.table)}
 
 
 def _look(sides: Sides, selection: Selection, snapshot: int) -> Comparison:

@@ -18,7 +18,8 @@ from tidegate.errors import (
     UnexpectedError,
     decide,
 )
-from tidegate.jobs.passing import passing
+from tidegate.jobs.passing import DRIVERS, passing, throwables
+from tidegate.jobs.refused import refused
 
 MAX_CAUSES: Final = 6
 _MACHINE_MESSAGES: Final = (
@@ -38,7 +39,7 @@ def as_tidegate_error(error: BaseException) -> TidegateError:
     """The error as the result file carries it."""
     if isinstance(error, TidegateError):
         return error
-    known = passing(error)
+    known = passing(error) or refused(throwables(error))
     if known is not None:
         return known
     if decide(error) is Decision.RETRY:
@@ -95,5 +96,6 @@ def _java_names(throwable: Any) -> Iterator[str]:
         name = str(throwable.getClass().getName())
         message = throwable.getMessage()
         spoken = message and name.startswith(_MACHINE_MESSAGES)
-        yield f"{name}: {message}" if spoken else name
+        state = throwable.getSQLState() if name.startswith(DRIVERS) else None
+        yield f"{name}: {message}" if spoken else f"{name} [{state}]" if state else name
         throwable = throwable.getCause()

@@ -7,10 +7,13 @@ import time
 from pyiceberg.catalog import Catalog
 
 from tidegate.config.pipeline import PipelineConfig
+from tidegate.connectors.registry import distance
 from tidegate.errors import TidegateError
 from tidegate.lake import positions
 from tidegate.lake.catalog import load
 from tidegate.lake.log_times import LogTimes
+from tidegate.lake.looked import KIND, Looked
+from tidegate.lake.reports import Reports
 from tidegate.observability import events, log
 
 _LOG = log.get(__name__)
@@ -24,6 +27,7 @@ class LagReport:
         self._pipeline = pipeline
         self._interval = interval_seconds
         self._said: float | None = None
+        self._distance = distance(pipeline.source.source_type)
 
     def say(self) -> None:
         """One event per table that stands somewhere. Reads metadata only."""
@@ -32,14 +36,18 @@ class LagReport:
             return
         self._said = now
         times = LogTimes.read(self._catalog, self._pipeline)
+        looked = Looked(Reports(self._catalog, self._pipeline).recent(KIND), times)
         for target in self._pipeline.targets:
             table = load(self._catalog, target.identifier)
             try:
                 position = None if table is None else positions.applied(table)
             except TidegateError:
                 continue  # a broken chain is the apply's to report
-            behind = times.seconds_behind(position)
-            if position is None or behind is None or times.head is None:
+            if position is None or times.head is None:
+                continue
+            reflects = looked.through(target.source, position)
+            behind = times.seconds_behind(reflects)
+            if behind is None:
                 continue
             log.event(
                 _LOG,
@@ -47,6 +55,6 @@ class LagReport:
                 pipeline=self._pipeline.pipeline_id,
                 table=target.source,
                 position=str(position),
-                bytes=max(0, times.head.lsn - position.lsn),
+                bytes=self._distance(reflects, times.head),
                 seconds=round(behind, 1),
             )

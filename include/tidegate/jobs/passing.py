@@ -18,14 +18,14 @@ MAX_CAUSES: Final = 16
 _FULL: Final = ("No space left on device", "Disk quota exceeded", "File too large", "[SQLITE_FULL]")
 _MEMORY: Final = ("java.lang.OutOfMemoryError", "SparkOutOfMemoryError")
 _LOCKED: Final = ("[SQLITE_BUSY", "[SQLITE_LOCKED")
-_DRIVERS: Final = ("org.postgresql.", "org.mariadb.", "java.sql.SQL")
+DRIVERS: Final = ("org.postgresql.", "org.mariadb.", "java.sql.SQL")
 _LOST: Final = ("08", "53", "57P", "58")  # connection, resources, shutdown, system
 _LOCK_TIMEOUT: Final = "55P03"
 
 
 def passing(error: BaseException) -> RetriableError | None:
     """What to say if trying again later may help; None if that is not known."""
-    for throwable in _throwables(error):
+    for throwable in throwables(error):
         # A failed task's exception is quoted in the message of the job's, wherever the task ran.
         said = f"{throwable.getClass().getName()}: {throwable.getMessage() or ''}"
         found = _source(throwable) or _machine(said)
@@ -34,7 +34,7 @@ def passing(error: BaseException) -> RetriableError | None:
     return None
 
 
-def _throwables(error: BaseException) -> Iterator[Any]:
+def throwables(error: BaseException) -> Iterator[Any]:
     """Java exceptions behind a Python one, outermost first."""
     current: BaseException | None = error
     for _ in range(MAX_CAUSES):
@@ -71,7 +71,7 @@ def out_of_memory() -> RetriableError:
 
 
 def _source(throwable: Any) -> RetriableError | None:
-    if not str(throwable.getClass().getName()).startswith(_DRIVERS):
+    if not str(throwable.getClass().getName()).startswith(DRIVERS):
         return None
     state = str(throwable.getSQLState() or "")
     if state == _LOCK_TIMEOUT:

@@ -24,7 +24,7 @@ from tidegate.connectors.cut import BesideCut, Cut
 from tidegate.connectors.protocol import Source
 from tidegate.connectors.registry import open_source
 from tidegate.envelope.position import Position
-from tidegate.errors import Decision, HeldError, TidegateError
+from tidegate.errors import Decision, HeldError, TidegateError, UnexpectedError
 from tidegate.jobs.disclosure import as_tidegate_error, describe
 from tidegate.jobs.result import plain
 from tidegate.jobs.sweep_cut import cut_of
@@ -67,7 +67,8 @@ if TYPE_CHECKING:
 
 _LOG = log.get(__name__)
 ACTOR = "sweep"
-_OTHERS_AT_WORK = ("gate.lease_lost", SLOT_ACTIVE)
+LEASE_LOST = "gate.lease_lost"
+_OTHERS_AT_WORK = (LEASE_LOST, SLOT_ACTIVE)
 """Someone else has the table, or the source's log; no reason to hold anything."""
 _ANEW = (ROW_MOVED, ROW_MISSING, CAST_FAILED, NEEDS_SWEEP, TWO_AGES)
 """What a log cannot bring to the last cut, and reading the table at that cut can."""
@@ -163,12 +164,17 @@ class _Sweep:
                 cut, runs, shut = cut_of(
                     stack, self.source, self.gate, self.head, runs, whole=keys is None
                 )
-            except TidegateError:
-                self._give_back(runs, run)
+            except TidegateError as error:
+                self._give_back(runs, run, error)
                 raise
             faults.point("sweep.after_cut")
             left_out = [TableSweep(one.table, "held", error=one.error) for one in shut]
-            results = [*left_out, *self._all(cut, runs, resume=resume, keys=keys)]
+            try:
+                results = [*left_out, *self._all(cut, runs, resume=resume, keys=keys)]
+            except Exception as error:
+                for group in runs:
+                    self._failed(group.run, group.names, as_tidegate_error(error))
+                raise
         for result in results:
             if result.error is None:
                 open_others(self.gate, self.pipeline, result.table, ACTOR)
@@ -198,12 +204,27 @@ class _Sweep:
     def report(self, result: SweepResult) -> None:
         Reports(self.catalog, self.pipeline).add("sweep", result.run, plain(result))
 
-    def _give_back(self, runs: Sequence[SweepRun], run: str) -> None:
+    def _give_back(self, runs: Sequence[SweepRun], run: str, error: TidegateError) -> None:
         """No cut, no sweep: what this call closed goes back to what it was. What an earlier run
         had begun stays for a resume."""
         for group in runs:
             if group.run == run:
                 self.gate.end_sweep(run, group.names, "no cut")
+            else:
+                self._failed(group.run, group.names, error)
+
+    def _failed(self, run: str, tables: Sequence[str], error: TidegateError) -> None:
+        """Note at gates that stay ``sweeping`` why; not where another process goes on with it."""
+        if error.code == LEASE_LOST:
+            return
+        reason = f"{error.message} [{error.code}] → {error.hint}"
+        try:
+            self.gate.fail_sweep(run, tables, reason)
+        except (
+            TidegateError
+        ) as unnoted:  # what ended the sweep may be what keeps it from being told
+            text = f"not noted at the gate: {unnoted.message}"
+            log.event(_LOG, text, level=logging.WARNING, run=run, code=unnoted.code)
 
     def _all(
         self, cut: Cut, runs: Sequence[SweepRun], *, resume: bool, keys: KeyRange | None
@@ -249,11 +270,15 @@ class _Sweep:
             with self.gate.lease(run, [target.source], "sweep") as lease:
                 try:
                     result = self._leased(sweeper, target, run, lease, build)
-                except TidegateError as error:
-                    self._close(target, run, lease, error)
+                except Exception as error:
+                    reason = as_tidegate_error(error)
+                    if not isinstance(reason, UnexpectedError):  # another attempt may go on
+                        self._close(target, run, lease, reason)
                     raise
         except Exception as error:  # noqa: BLE001 - one table's failure is kept to itself
-            return _failure(target, run, error, time.monotonic() - began)
+            failure = _failure(target, run, error, time.monotonic() - began)
+            self._failed(run, [target.source], as_tidegate_error(error))
+            return failure
         faults.point("sweep.after_open")
         return result
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tidegate.envelope.position import Position
@@ -19,20 +20,22 @@ class TableVerdict:
 
     table: str
     status: str  # equal | different | repaired | planned | skipped | failed
-    source_rows: int = 0
-    lake_rows: int = 0
-    missing: int = 0
-    extra: int = 0
-    different: int = 0
+    source_rows: int | None = None  # None: nothing was counted
+    lake_rows: int | None = None
+    missing: int | None = None
+    extra: int | None = None
+    different: int | None = None
     repaired: int = 0
     """Differences that were mended; they are among the three numbers before."""
     waiting: int = 0
     """Dead letters; their rows were not compared."""
+    not_compared: Mapping[str, str] = field(default_factory=dict)
+    """Columns that were left out of the comparison, and why."""
     seconds: float = 0.0
     snapshot_id: int | None = None
     verified_through: str | None = None
     """Every key that counts as covered was found equal at this position or a later one."""
-    coverage: float = 0.0
+    coverage: float | None = None
     """Percent of the keys that are proven, by this run and the ones before."""
     first: tuple[Difference, ...] = ()
     reason: str | None = None

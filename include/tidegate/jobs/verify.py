@@ -120,7 +120,7 @@ class _Proving:
         now = datetime.now(UTC)
         coverage = before.after(buckets, found.buckets, position, now, found.left_out)
         snapshot = verdict.snapshot_id or 0
-        base = self._next_base(target, coverage, snapshot, verdict.lake_rows)
+        base = self._next_base(target, coverage, snapshot, found.lake_rows)
         self._new.append(Proof(target.source, self._run, snapshot, coverage, base))
         reason = verdict.reason
         if self._planning and not found.equal:

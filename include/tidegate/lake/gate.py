@@ -28,6 +28,7 @@ from tidegate.lake.gate_fold import (
     EventKind,
     Fold,
     GateState,
+    Hold,
     LeaseInfo,
     admits,
 )
@@ -42,6 +43,23 @@ _POLL_SECONDS: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
+class Held:
+    """A hold that is not the gate's last word."""
+
+    reason: str | None
+    actor: str | None
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A sweep's attempt that ended without publishing."""
+
+    reason: str | None
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class TableGate:
     """One table's gate, as everyone shows it."""
 
@@ -53,6 +71,10 @@ class TableGate:
     lease: LeaseInfo | None = None
     floor: Position | None = None
     """While sweeping: log rows after this may still be needed."""
+    before: Held | None = None
+    """The hold that a sweep found, or that another hold came on top of."""
+    failed: Failed | None = None
+    """Of a sweep: how its last attempt ended. It goes on with the next one, or is abandoned."""
 
 
 class Gate:
@@ -130,7 +152,7 @@ class Gate:
         def decide(fold: Fold) -> Event | None:
             nonlocal resumed
             resumed = all(fold.sweeping(name, run) for name in names)
-            if resumed:
+            if resumed and not any(fold.tables[name].failed for name in names):
                 return None
             self._refuse_sweeping(fold, names, but=run)
             return _event(EventKind.SWEEP, names, run=run, reason=reason, actor=actor, floor=floor)
@@ -158,6 +180,16 @@ class Gate:
             return (
                 _event(EventKind.END, own, run=run, outcome=outcome, token=token) if own else None
             )
+
+        self._journal.write(decide)
+
+    def fail_sweep(self, run: str, tables: Iterable[object], reason: str) -> None:
+        """Note that an attempt ended; the gates stay ``sweeping`` for the next one."""
+        names = tuple(str(table) for table in tables)
+
+        def decide(fold: Fold) -> Event | None:
+            own = tuple(name for name in names if fold.sweeping(name, run))
+            return _event(EventKind.FAIL, own, run=run, reason=reason) if own else None
 
         self._journal.write(decide)
 
@@ -336,7 +368,17 @@ def _table_gate(fold: Fold, name: str) -> TableGate:
         known.run,
         known.reason,
         known.actor,
-        datetime.fromisoformat(known.since),
+        _moment(known.since),
         lease,
         None if known.floor is None else Position.parse(known.floor),
+        _held(known.held_before if known.state is GateState.SWEEPING else known.earlier),
+        None if known.failed is None else Failed(known.failed[0], _moment(known.failed[1])),
     )
+
+
+def _held(hold: Hold | None) -> Held | None:
+    return None if hold is None else Held(hold[0], hold[1], _moment(hold[2]))
+
+
+def _moment(text: str) -> datetime:
+    return datetime.fromisoformat(text)

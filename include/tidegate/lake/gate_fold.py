@@ -5,6 +5,7 @@
 | open     | end of a sweep, ``open``    | ``hold``, a sweep                 | yes     |
 | held     | ``hold`` (person or policy) | ``open``, a published sweep       | yes     |
 | sweeping | ``begin_sweep``             | publish, or an explicit abandon   | yes     |
+|          | ``fail`` notes that it failed     | the same run going on             | yes     |
 | lease    | any writer while it runs    | release, or takeover of the dead  | no      |
 
 An event counts only if the state it landed on allows it; what does not count changes nothing. So
@@ -22,7 +23,9 @@ from typing import Any, Final
 
 from tidegate.errors import FatalError
 
-FOLD_VERSION: Final = 1
+FOLD_VERSION: Final = 2
+READ_VERSIONS: Final = (1, 2)
+"""The first knew neither failed sweeps nor the hold before a hold."""
 
 APPLY: Final = "apply"
 SWEEP: Final = "sweep"
@@ -40,6 +43,7 @@ class EventKind(StrEnum):
     OPEN = "open"
     SWEEP = "sweep"
     END = "end"
+    FAIL = "fail"
     ABANDON = "abandon"
     ACQUIRE = "acquire"
     RENEW = "renew"
@@ -69,6 +73,10 @@ class Event:
     state: str | None = None  # of CHECKPOINT: the fold
 
 
+Hold = tuple[str | None, str | None, str]
+"""Reason, actor, since."""
+
+
 @dataclass(frozen=True, slots=True)
 class TableState:
     """A table that is not simply open."""
@@ -79,7 +87,9 @@ class TableState:
     actor: str | None
     since: str
     floor: str | None = None
-    held_before: tuple[str | None, str | None, str] | None = None  # reason, actor, since
+    held_before: Hold | None = None  # of a sweep: what it found, and goes back to
+    earlier: Hold | None = None  # the first hold, where another came on top of it
+    failed: tuple[str | None, str] | None = None  # of a sweep: why its last attempt ended, and when
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +137,7 @@ class Fold:
     @classmethod
     def from_json(cls, seq: int, text: str) -> Fold:
         data = json.loads(text)
-        if data["version"] != FOLD_VERSION:
+        if data["version"] not in READ_VERSIONS:
             raise FatalError(
                 "gate.format_unknown",
                 f"the gate journal has a checkpoint of version {data['version']}",
@@ -139,12 +149,9 @@ class Fold:
 
 
 def _table_state(data: dict[str, Any]) -> TableState:
-    before = data["held_before"]
-    known = {
-        **data,
-        "state": GateState(data["state"]),
-        "held_before": None if before is None else (before[0], before[1], before[2]),
-    }
+    known = {**data, "state": GateState(data["state"])}
+    for name in ("held_before", "earlier", "failed"):
+        known[name] = tuple(data[name]) if data.get(name) is not None else None
     return TableState(**known)
 
 
@@ -187,8 +194,18 @@ def admits(fold: Fold, table: str, purpose: str, run: str | None) -> bool:
 
 def _hold(fold: Fold, event: Event) -> Fold:
     held = TableState(GateState.HELD, event.run, event.reason, event.actor, event.at.isoformat())
-    names = [t for t in event.tables if fold.state(t) is not GateState.SWEEPING]
-    return replace(fold, tables={**fold.tables, **dict.fromkeys(names, held)})
+    tables = dict(fold.tables)
+    for name in event.tables:
+        if fold.state(name) is not GateState.SWEEPING:
+            tables[name] = replace(held, earlier=_earlier(tables.get(name), event))
+    return replace(fold, tables=tables)
+
+
+def _earlier(before: TableState | None, event: Event) -> Hold | None:
+    """The reason that stays beside a new one: the first, which is what must be mended."""
+    if before is None or before.earlier is not None or before.reason == event.reason:
+        return None if before is None else before.earlier
+    return (before.reason, before.actor, before.since)
 
 
 def _open(fold: Fold, event: Event) -> Fold:
@@ -206,7 +223,8 @@ def _sweep(fold: Fold, event: Event) -> Fold:
     for name in event.tables:
         before = tables.get(name)
         if before is not None and before.state is GateState.SWEEPING:
-            continue  # a resumed run keeps its first floor
+            tables[name] = replace(before, failed=None)  # a resumed run keeps its first floor
+            continue
         tables[name] = TableState(
             GateState.SWEEPING,
             event.run,
@@ -215,8 +233,18 @@ def _sweep(fold: Fold, event: Event) -> Fold:
             event.at.isoformat(),
             event.floor,
             None if before is None else (before.reason, before.actor, before.since),
+            None if before is None else before.earlier,
         )
     return replace(fold, tables=tables)
+
+
+def _fail(fold: Fold, event: Event) -> Fold:
+    """The sweep stays: it goes on where it ended, or is abandoned."""
+    said = (event.reason, event.at.isoformat())
+    failed = {
+        t: replace(fold.tables[t], failed=said) for t in event.tables if fold.sweeping(t, event.run)
+    }
+    return replace(fold, tables={**fold.tables, **failed})
 
 
 def _end(fold: Fold, event: Event) -> Fold:
@@ -300,10 +328,10 @@ def _restore(fold: Fold, names: set[str]) -> Fold:
     """Back to how the tables were before their sweep: held, or open."""
     tables = dict(fold.tables)
     for name in names:
-        before = tables.pop(name).held_before
-        if before is not None:
-            reason, actor, since = before
-            tables[name] = TableState(GateState.HELD, None, reason, actor, since)
+        swept = tables.pop(name)
+        if swept.held_before is not None:
+            held = TableState(GateState.HELD, None, *swept.held_before)
+            tables[name] = replace(held, earlier=swept.earlier)
     return replace(fold, tables=tables)
 
 
@@ -312,6 +340,7 @@ _STEPS: Final = {
     EventKind.OPEN: _open,
     EventKind.SWEEP: _sweep,
     EventKind.END: _end,
+    EventKind.FAIL: _fail,
     EventKind.ABANDON: _abandon,
     EventKind.ACQUIRE: _acquire,
     EventKind.RENEW: _renew,

@@ -60,6 +60,8 @@ _SCHEMA: Final = Schema(
     NestedField(16, "state", StringType(), required=False),
 )
 
+_NEW_KINDS: Final = {EventKind.FAIL: 2}
+"""Kinds that releases before do not know, and the version that tells them so."""
 Decide = Callable[[Fold], Event | None]
 
 
@@ -187,7 +189,7 @@ def _is_timeline(row: Mapping[str, Any]) -> bool:
 def _row(event: Event) -> dict[str, Any]:
     return {
         "seq": event.seq,
-        "version": EVENT_VERSION,
+        "version": _NEW_KINDS.get(event.kind, EVENT_VERSION),
         "kind": event.kind.value,
         "at": event.at,
         "tables": list(event.tables),
@@ -206,7 +208,7 @@ def _row(event: Event) -> dict[str, Any]:
 
 
 def _event(row: Mapping[str, Any]) -> Event:
-    if row["version"] != EVENT_VERSION:
+    if row["version"] not in (EVENT_VERSION, *_NEW_KINDS.values()):
         raise FatalError(
             "gate.format_unknown",
             f"the gate journal has events of version {row['version']}",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import reduce
 from typing import Final, Protocol
 
 from pyspark.sql import Column as SparkColumn
@@ -127,12 +128,15 @@ def _halves(ends: tuple[int, int]) -> list[tuple[int, int]]:
     return [(low, middle), (middle + 1, high)] if low < high else [ends]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Without:
     """A selection but for the rows of some keys: those that dead letters keep back."""
 
     inner: Selection
     keys: DataFrame
+    unheld: DataFrame | None = None
+    """Further ones, in the source's text, because the lake's types cannot hold them."""
+    _unexplained: int | None = None
 
     def part(self, cut: ExactCut, schema: TableSchema) -> Part | None:
         return self.inner.part(cut, schema)
@@ -141,7 +145,19 @@ class Without:
         return self.inner.bucket(schema)
 
     def source(self, sides: Sides) -> DataFrame:
-        return self._rest(self.inner.source(sides))
+        rows = self._rest(self.inner.source(sides))
+        if self.unheld is None:
+            return rows
+        # A key that the lake cannot hold was read as NULL: which one it is, only its text tells.
+        if self._unexplained is None:
+            others = sides.unheld_keys().join(self.unheld, self.unheld.columns, "left_anti")
+            self._unexplained = others.count()
+        names = self.keys.columns
+        there = reduce(SparkColumn.__and__, (named(name).isNotNull() for name in names))
+        held = rows.where(there)
+        if not self._unexplained:
+            return held
+        return held.unionAll(rows.where(~there).limit(self._unexplained))
 
     def predicate(self, sides: Sides) -> str | None:
         return None  # a statement would hold the keys, which are row values (I9)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import reduce
 
+from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 
 from tidegate.config.pipeline import LakeTarget
@@ -11,6 +13,7 @@ from tidegate.config.platform import SweepConfig
 from tidegate.connectors.cut import Chunk, ExactCut, Survey
 from tidegate.schema.table import TableSchema
 from tidegate.spark.audit import column as named
+from tidegate.spark.casts import cast
 from tidegate.spark.publish import spark_name
 from tidegate.spark.sweep_read import Reading, SourceRead
 from tidegate.spark.verify_rows import lake_rows
@@ -82,6 +85,16 @@ class Sides:
         return Reading(
             self.session, self.cut, self.schema, self.survey, self.settings, all_rows
         ).rows(chunks, keys)
+
+    def unheld_keys(self) -> DataFrame:
+        """Keys of the source's rows, as it prints them, that the lake's types cannot hold."""
+        keys = self.schema.key_columns
+        schema = replace(self.schema, columns=keys)
+        parts: tuple[Chunk | str, ...] = self.chunks or ("false",)
+        reading = Reading(self.session, self.cut, schema, self.survey, self.settings)
+        texts = reading.query(self.cut.text_sql(schema.table, schema, part) for part in parts)
+        failed = (cast(column, named(column.name)).failed for column in keys)
+        return texts.where(reduce(SparkColumn.__or__, failed))
 
     def lake(self, snapshot_id: int) -> DataFrame:
         """The rows of a snapshot that stand for the source's."""

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 
 from tidegate.names import quote_spark
 from tidegate.schema.table import Column, TableSchema
+from tidegate.schema.types import Kind
 from tidegate.spark.audit import column as named
 from tidegate.spark.digest import comparable, digest_sum, key_digest, row_digest
 
@@ -25,7 +26,13 @@ GROUPS: Final = 1024
 MISSING: Final = "missing"  # in the source only
 EXTRA: Final = "extra"  # in the lake only
 DIFFERENT: Final = "different"
-_KIND, _COLUMNS, _NTH = "_cdc_kind", "_cdc_columns", "_cdc_nth"
+_SAID: Final = {
+    MISSING: "missing in the lake",
+    EXTRA: "in the lake only",
+    DIFFERENT: "different",
+}
+_UNHELD: Final = "(a value the lake cannot hold)"
+_KIND, _COLUMNS, _NTH, _KEY = "_cdc_kind", "_cdc_columns", "_cdc_nth", "_cdc_key"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +42,11 @@ class Difference:
     kind: str
     key: dict[str, str]
     columns: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        key = ", ".join(f"{name} = {text}" for name, text in self.key.items())
+        columns = f" in {', '.join(self.columns)}" if self.columns else ""
+        return f"{_SAID[self.kind]}{columns}: {key}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +102,7 @@ def compare(
     pairs = _differing(source(), lake, schema, suspects).persist()
     try:
         counts = {row[_KIND]: row["count"] for row in pairs.groupBy(_KIND).count().collect()}
-        first = pairs.orderBy(*(named(c.name) for c in schema.key_columns)).limit(limit).collect()
+        first = _first(pairs, schema, limit)
         keys = pairs.select(*(named(c.name) for c in schema.key_columns)).distinct().persist()
         places = keys.select(bucket.alias("bucket")).distinct().collect()
     finally:
@@ -101,7 +113,7 @@ def compare(
         counts.get(MISSING, 0),
         counts.get(EXTRA, 0),
         counts.get(DIFFERENT, 0),
-        tuple(_difference(row, schema) for row in first),
+        first,
         frozenset(row.bucket for row in places),
         keys=keys,
     )
@@ -153,8 +165,23 @@ def _differing(
     return pairs.where((F.col(_KIND) != DIFFERENT) | (F.size(_COLUMNS) > 0))
 
 
+def _first(pairs: DataFrame, schema: TableSchema, limit: int) -> tuple[Difference, ...]:
+    """The first by key, keys as text."""
+    few = pairs.orderBy(*(named(c.name) for c in schema.key_columns)).limit(limit)
+    keys = (F.coalesce(_printed(column), F.lit(_UNHELD)) for column in schema.key_columns)
+    rows = few.select(_KIND, _COLUMNS, F.array(*keys).alias(_KEY)).collect()
+    return tuple(_difference(row, schema) for row in rows)
+
+
+def _printed(column: Column) -> SparkColumn:
+    value = named(column.name)
+    if column.type.kind is Kind.BINARY:
+        return F.concat(F.lit("\\x"), F.lower(F.hex(value)))
+    return value.cast("string")
+
+
 def _difference(row: Row, schema: TableSchema) -> Difference:
-    key = {c.name: str(row[c.name]) for c in schema.key_columns}
+    key = {c.name: text for c, text in zip(schema.key_columns, row[_KEY], strict=True)}
     columns = tuple(row[_COLUMNS]) if row[_KIND] == DIFFERENT else ()
     return Difference(row[_KIND], key, columns)
 

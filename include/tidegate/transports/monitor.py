@@ -9,9 +9,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from tidegate.config.guard import GuardConfig
+from tidegate.connectors.distance import Distance
 from tidegate.connectors.protocol import Source
 from tidegate.connectors.source_status import SlotStatus, SourceStatus
-from tidegate.envelope.position import bytes_between
 from tidegate.errors import FatalError
 from tidegate.lake.log_times import LogTimes
 from tidegate.transports.guard import SourceFigures
@@ -24,8 +24,9 @@ DISK_LIMIT = "guard.wal_disk_bytes"
 class EmbeddedSourceMonitor:
     """Implements ``SourceMonitor`` for one pipeline."""
 
-    def __init__(self, source: Source, times: LogTimes, slot_name: str) -> None:
+    def __init__(self, source: Source, times: LogTimes, slot_name: str, distance: Distance) -> None:
         self._source = source
+        self._distance = distance
         self._times = times
         self._slot_name = slot_name
 
@@ -56,9 +57,12 @@ class EmbeddedSourceMonitor:
         lost = lost or self._seen_lost(slot)
         if slot is None:
             return SourceFigures(self._slot_name, MISSING, lost=lost)
-        pace = times.bytes_per_hour(status.current, moment)
+        pace = times.bytes_per_hour(
+            status.current, lambda low: self._distance(low, status.current, status), moment
+        )
         left, limit = _room(slot, status, limits)
-        to_capture = bytes_between(times.head, status.current)
+        head = times.head
+        to_capture = None if head is None else self._distance(head, status.current, status)
         since = times.head_at
         return SourceFigures(
             slot=slot.name,

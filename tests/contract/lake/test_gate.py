@@ -17,6 +17,7 @@ from pyiceberg.catalog import Catalog
 from tests.support.lake import LEASE_SECONDS
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
+from tidegate.control.gates import show
 from tidegate.envelope.position import boundary
 from tidegate.errors import ConfigError, HeldError, RetriableError
 from tidegate.lake.catalog import open_catalog
@@ -249,6 +250,44 @@ def test_a_failed_sweep_of_a_held_table_leaves_it_held(gate: Gate) -> None:
     gate.begin_sweep("r1", [ORDERS], "me")
     gate.end_sweep("r1", [ORDERS], "failed")
     assert gate.states()[ORDERS].reason == "type changed"
+
+
+def test_a_sweep_that_failed_says_so_until_it_goes_on_or_is_given_up(
+    gate: Gate, rival: Gate, platform: PlatformConfig, pipeline: PipelineConfig
+) -> None:
+    gate.hold([ORDERS], "another key", "apply")
+    gate.begin_sweep("r1", [ORDERS], "me", reason="swept by hand")
+    gate.fail_sweep("r1", [ORDERS, CUSTOMERS], "the source went away")
+    gate.fail_sweep("r2", [ORDERS], "not its sweep")
+    for _ in range(2):
+        shown = show(pipeline, platform, [ORDERS]).gates[0]
+        assert (shown.state, shown.reason) == ("sweeping", "swept by hand")
+        assert shown.failed is not None and shown.failed.reason == "the source went away"
+        assert shown.failed.resume.startswith("tidegate sweep ")
+        assert shown.failed.abandon.endswith(f"--table {ORDERS} --abandon")
+        assert shown.before is not None and shown.before.reason == "another key"
+        gate.checkpoint()
+    assert gate.states()[CUSTOMERS].failed is None
+    rival.begin_sweep("r1", [ORDERS], "me")  # the next attempt
+    assert gate.states()[ORDERS].failed is None
+    gate.fail_sweep("r1", [ORDERS], "again")
+    gate.abandon([ORDERS], "me", "no use")
+    state = gate.states()[ORDERS]
+    assert (state.state, state.reason, state.failed) == (GateState.HELD, "another key", None)
+
+
+def test_a_hold_on_top_of_a_hold_keeps_the_first_reason(gate: Gate) -> None:
+    gate.hold([ORDERS], "another key", "apply")
+    for reason in ("the audit failed", "the audit failed", "permission denied"):
+        gate.begin_sweep("r1", [ORDERS], "me")
+        gate.end_sweep("r1", [ORDERS], "sweep.audit_failed")
+        gate.hold([ORDERS], reason, "sweep")
+        state = gate.states()[ORDERS]
+        assert state.reason == reason
+        assert state.before is not None and state.before.reason == "another key"
+    gate.open([ORDERS], "mended", "me")
+    gate.hold([ORDERS], "later", "me")
+    assert gate.states()[ORDERS].before is None
 
 
 def test_the_timeline_tells_what_happened_without_renewals(gate: Gate) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,9 @@ from tests.support.mysql import MysqlDatabase, fresh_database
 from tidegate.config.platform import PlatformConfig
 from tidegate.connectors.changes import ChangeBatch
 from tidegate.connectors.mysql import alone, capture
+from tidegate.connectors.registry import distance, open_source
 from tidegate.control.status import status
-from tidegate.envelope.position import Position
+from tidegate.envelope.position import Position, lsn_place
 from tidegate.errors import FatalError, RetriableError
 from tidegate.jobs.deploy import deploy
 from tidegate.testing.mariadb_server import MariadbServer, running
@@ -267,6 +269,24 @@ def test_a_first_deploy_begins_the_log_whose_expiry_is_watched(
     assert seen.guard is not None
     assert {f.check for f in seen.guard.findings} >= {"time left", "capture"}
     assert "slot" not in " ".join(f.says for f in seen.guard.findings)
+
+
+def test_distances_over_several_files_are_what_was_written(
+    any_db: MysqlDatabase, tmp_path: Path
+) -> None:
+    """Numbers of two files lie 4 GiB apart."""
+    platform = PlatformConfig.model_validate({"lake": {"home": str(tmp_path)}})
+    any_db.sql("CREATE TABLE t (id int PRIMARY KEY)")
+    pipeline = any_db.pipeline("t")
+    deploy(pipeline, platform)
+    any_db.sql("FLUSH BINARY LOGS", "INSERT INTO t VALUES (1)", "FLUSH BINARY LOGS")
+    behind = status(pipeline, platform).capture_lag_bytes
+    assert behind is not None and 100 < behind < 20_000
+    tell = distance(pipeline.source.source_type)
+    seen = open_source(pipeline, platform).status(None)
+    ahead = replace(seen.current, place=lsn_place(seen.current.lsn + (1 << 32), 0))
+    assert tell(seen.current, ahead) is None, "without the sizes of files nothing is told"
+    assert tell(ahead, seen.current, seen) == 0
 
 
 def test_labels_are_those_a_row_was_written_under(any_db: MysqlDatabase) -> None:

@@ -11,6 +11,7 @@ from tidegate.config.platform import PlatformConfig
 from tidegate.connectors.mysql.connector import MysqlConnector
 from tidegate.connectors.protocol import Problem, Severity, Source
 from tidegate.connectors.registry import open_source
+from tidegate.errors import ConfigError
 from tidegate.jobs.capture import run_capture
 from tidegate.jobs.deploy import deploy
 from tidegate.lake.catalog import open_catalog
@@ -121,6 +122,32 @@ def test_the_servers_log_is_checked(mysql_db: MysqlDatabase) -> None:
     assert found["binlog_row_image"].severity is Severity.WARNING, "such rows are read"
     assert found["binlog_format"].severity is Severity.ERROR
     assert "SET GLOBAL binlog_row_metadata = 'FULL'" in str(found["binlog_row_metadata"].fix_sql)
+
+
+def test_tables_and_columns_that_may_not_be_read_are_named_and_not_left_out(
+    any_db: MysqlDatabase,
+) -> None:
+    """The server's catalog hides them, as if they did not exist."""
+    user = f"part_{any_db.name}"
+    any_db.sql(
+        "CREATE TABLE items (id int PRIMARY KEY, secret int)",
+        "CREATE TABLE closed (id int PRIMARY KEY)",
+        f"CREATE USER {user} IDENTIFIED BY 'part-secret'",
+        f"GRANT SELECT (id) ON {any_db.name}.items TO {user}",
+    )
+    weak = {"username": user, "password": "part-secret"}
+    pipeline = any_db.pipeline("items", "closed", **weak)
+    source = MysqlConnector(pipeline, PlatformConfig())
+    report = source.validate()
+    refused = {p.table: p for p in report.errors if p.code == "mysql.select_privilege"}
+    assert refused.keys() == {f"{any_db.name}.items", f"{any_db.name}.closed"}
+    for table in pipeline.source.table_ids:
+        with pytest.raises(ConfigError, match="SELECT command denied") as denied:
+            source.discover(table)
+        assert denied.value.code == "source.privilege"
+    any_db.sql(*(str(problem.fix_sql) for problem in refused.values()))
+    assert not {p.table for p in source.validate().errors} - {None}
+    assert len(source.discover(pipeline.source.table_ids[0]).columns) == 2
 
 
 def test_missing_privileges_are_named(mysql_db: MysqlDatabase) -> None:

@@ -14,7 +14,7 @@ from tidegate.config.verify import Extent
 from tidegate.connectors.mysql import capture
 from tidegate.connectors.mysql.held import HeldCut, open_held
 from tidegate.connectors.selecting import Checksum
-from tidegate.errors import RetriableError
+from tidegate.errors import RetriableError, TidegateError
 from tidegate.jobs.reload import run_reload
 from tidegate.jobs.verdict import TableVerdict
 from tidegate.jobs.verify import run_verify
@@ -53,6 +53,24 @@ def test_both_servers_sum_up_alike(mysql_db: MysqlDatabase, mysql8_db: MysqlData
     assert sums[0] == sums[1]
     assert sums[0][0].rows == 401
     assert 0 < sums[0][1].rows < 401
+
+
+def test_tables_of_many_columns_are_summed_up_and_a_failure_stays_with_its_table(
+    any_db: MysqlDatabase,
+) -> None:
+    db = any_db
+    columns = ", ".join(f"c{n} {('varchar(9)', 'int', 'decimal(9,2)')[n % 3]}" for n in range(400))
+    db.sql(f"CREATE TABLE things (id int PRIMARY KEY, {columns})", "INSERT things (id) VALUES (1)")
+    db.sql("CREATE TABLE others (id int PRIMARY KEY)", "INSERT INTO others VALUES (1), (2)")
+    settings = db.settings("things", "others")
+    things, others = (TableId(db.name, name) for name in ("things", "others"))
+    with open_held(settings, (things, others), capture.new_epoch(settings)) as cut:
+        schema = cut.schema(things)
+        with pytest.raises(TidegateError, match="no_such_column"):
+            cut.checksum(things, schema, cut.survey(things, schema).plain, "no_such_column = 1")
+        found = cut.checksum(things, schema, cut.survey(things, schema).plain, "true")
+        assert found is not None and found.rows == 1
+        assert (cut.left_out(things), cut.count(others)) == ({}, 2)
 
 
 def test_a_snapshot_that_is_lost_says_so(mysql_db: MysqlDatabase) -> None:

@@ -12,7 +12,7 @@ from tidegate.connectors.postgres.connection import connect_replication
 from tidegate.connectors.postgres.position import epoch_of
 from tidegate.connectors.postgres.replication import identify
 from tidegate.connectors.postgres.sweep import open_cut
-from tidegate.errors import FatalError, HeldError
+from tidegate.errors import FatalError, HeldError, SetupError
 from tidegate.names import TableId
 
 pytestmark = pytest.mark.postgres
@@ -45,6 +45,25 @@ def test_snapshot_holds_exactly_what_committed_before_the_cut(
             reader.execute(f"SET TRANSACTION SNAPSHOT '{cut.snapshot_name}'")
             assert reader.execute("SELECT count(*) FROM items").fetchone() == (2,)
         assert cut.position.lsn > 0
+        cut.check()
+
+
+def test_what_fails_for_one_table_leaves_the_cut_to_the_others(source_db: SourceDatabase) -> None:
+    other = TableId("public", "others")
+    source_db.sql(
+        "CREATE TABLE items (id int PRIMARY KEY)",
+        "CREATE TABLE others (id int PRIMARY KEY)",
+        "INSERT INTO others VALUES (1)",
+    )
+    settings = source_db.settings("public.items", "public.others")
+    with open_cut(settings, (ITEMS, other), _epoch(source_db)) as cut:
+        schema = cut.schema(ITEMS)
+        with pytest.raises(SetupError, match="does not exist"):
+            cut.survey(ITEMS, schema, "no_such_column = 1")
+        with pytest.raises(SetupError, match="100 arguments") as refused:
+            cut.survey(ITEMS, schema, f"concat({', '.join('1' * 101)}) = '1'")
+        assert refused.value.code == "source.sql"  # the server was there
+        assert cut.count(other) == 1
         cut.check()
 
 

@@ -11,10 +11,13 @@ import pytest
 
 from tests.support.pace import PACE
 from tests.support.stack import Stack
+from tidegate.config.pipeline import PipelineConfig
+from tidegate.connectors.postgres.sweep import PostgresCut
 from tidegate.errors import ConfigError, DataError, HeldError
 from tidegate.lake import positions
 from tidegate.lake.gate import GateState
 from tidegate.spark.publish import spark_name
+from tidegate.testing.postgres_server import PASSWORD
 
 pytestmark = [pytest.mark.spark, pytest.mark.postgres]
 
@@ -331,3 +334,38 @@ def test_a_wrong_key_range_is_refused(orders: Callable[..., Stack], where: str, 
     with pytest.raises(ConfigError, match=why):
         made.sweep(where=where)
     assert made.state("public.orders").state is GateState.OPEN
+
+
+def test_what_may_not_be_read_is_said_in_the_servers_words_with_the_grant(
+    source_db: Any, stack: Callable[..., Stack], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    role = f"reader_{source_db.name}"
+    source_db.sql(
+        f"CREATE ROLE {role} LOGIN REPLICATION PASSWORD '{PASSWORD}'",
+        "CREATE TABLE parts (id int, v text) PARTITION BY RANGE (id)",
+        "CREATE TABLE parts_a PARTITION OF parts FOR VALUES FROM (0) TO (2000)",
+        "CREATE TABLE parts_b PARTITION OF parts FOR VALUES FROM (2000) TO (4000)",
+        *(f"ALTER TABLE {name} REPLICA IDENTITY FULL" for name in ("parts", "parts_a", "parts_b")),
+        "INSERT INTO parts SELECT g, 'v' FROM generate_series(1, 3000) g",
+        "CREATE PUBLICATION mine FOR TABLE parts WITH (publish_via_partition_root = true)",
+        f"GRANT SELECT ON parts, parts_a, parts_b TO {role}",
+    )
+    made = stack("public.parts", lake={"write_mode": "append"}, deployed=False)
+    config = made.pipeline.model_dump()
+    config["source"] |= {"username": role, "publication_name": "mine", "password": PASSWORD}
+    made.pipeline = PipelineConfig.model_validate(config)
+    made.deploy()
+    source_db.sql(f"REVOKE SELECT ON parts_b FROM {role}")
+    (refused,) = made.sweep().tables
+    assert refused.error is not None and refused.error.code == "source.privilege"
+    assert "public.parts_b" in refused.error.message
+    grant = refused.error.hint.partition(" (")[0]
+    assert grant.startswith("GRANT SELECT ON ") and grant.endswith(f'TO "{role}"')
+    source_db.sql(grant)
+    with monkeypatch.context() as patch:  # taken away when it was looked for already
+        revoke = f"REVOKE SELECT ON parts_a, parts_b FROM {role}"
+        patch.setattr(PostgresCut, "_check_readable", lambda *_: source_db.sql(revoke))
+        (refused,) = made.sweep().tables
+    assert refused.error is not None and refused.error.code == "source.privilege"
+    assert "permission denied for table parts_" in refused.error.message
+    assert made.state("public.parts").reason == f"{refused.error.message} → {refused.error.hint}"

@@ -17,7 +17,7 @@ from tests.support.stack import Stack
 from tidegate import faults
 from tidegate.jobs.abandon import abandon_sweep
 from tidegate.lake import positions
-from tidegate.lake.gate import GateState
+from tidegate.lake.gate import GateState, TableGate
 
 pytestmark = [pytest.mark.spark, pytest.mark.postgres, pytest.mark.faults]
 
@@ -103,6 +103,27 @@ def test_a_sweep_that_died_elsewhere_is_finished_by_the_next(
     orders.swept(run="next")
     assert orders.lake(TABLE, "id", "v", "big") == source_rows(orders)
     assert orders.state(TABLE).state is GateState.OPEN
+
+
+def test_a_sweep_that_failed_says_so_and_keeps_the_reason_from_before(orders: Stack) -> None:
+    """The source's connections end as the first chunk is read: another attempt may succeed."""
+    orders.gate.hold([TABLE], "another key", "test")
+
+    def end_connections(stage: str, *_: object, **__: object) -> None:
+        if not stage.startswith("gate"):
+            orders.db.sql(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE application_name LIKE 'tidegate%' AND datname = current_database()"
+            )
+
+    failed = orders.sweep(run="failing", progress=end_connections).tables[0]
+    assert failed.error is not None
+    state = orders.state(TABLE)
+    assert (state.state, state.run) == (GateState.SWEEPING, "failing")
+    assert state.failed is not None and failed.error.code in str(state.failed.reason)
+    assert state.before is not None and state.before.reason == "another key"
+    orders.swept(run="next")
+    assert orders.state(TABLE) == TableGate(GateState.OPEN)
 
 
 def test_a_sweep_that_died_after_publishing_only_opens_its_gate(

@@ -139,6 +139,55 @@ def test_missing_privileges_are_all_in_one_report_and_their_fixes_work(
     assert codes(validated(pipeline)) == {"postgres.table_missing"}
 
 
+def test_membership_of_a_superuser_is_never_advised_and_ownership_is_said_once(
+    source_db: SourceDatabase,
+) -> None:
+    db = source_db
+    user = limited(db, "REPLICATION")
+    role = user["username"]
+    names = [f"t{n}" for n in range(9)]
+    db.sql(*(f"CREATE TABLE {name} (id int PRIMARY KEY)" for name in names))
+    db.sql(f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {role}")
+    pipeline = db.pipeline(*(f"public.{name}" for name in names), **user)
+    (problem,) = [p for p in validated(pipeline).errors if p.code == "postgres.ownership"]
+    assert problem.table is None and "and 4 more" in problem.message
+    assert "GRANT cdc_owner" in str(problem.fix_sql)
+    assert "postgres" not in str(problem.fix_sql)
+    # Nor of a role that somebody logs in as; of one that only owns, yes.
+    db.sql(f"CREATE ROLE app_{role} LOGIN", f"CREATE ROLE owner_{role} NOLOGIN")
+    for owner, advised in ((f"app_{role}", False), (f"owner_{role}", True)):
+        db.sql(*(f"ALTER TABLE {name} OWNER TO {owner}" for name in names))
+        (problem,) = [p for p in validated(pipeline).errors if p.code == "postgres.ownership"]
+        assert (f'GRANT "{owner}" TO' in str(problem.fix_sql)) == advised
+    db.sql(str(problem.fix_sql))
+    assert codes(validated(pipeline)) == {"postgres.create_privilege"}
+
+
+def test_every_partition_is_asked_for_its_own_privileges(source_db: SourceDatabase) -> None:
+    db = source_db
+    user = limited(db, "REPLICATION BYPASSRLS")
+    role = user["username"]
+    db.sql(
+        f"CREATE ROLE owner_{role} NOLOGIN",
+        f"GRANT owner_{role} TO {role}",
+        "CREATE SCHEMA old",
+        "CREATE TABLE items (id int PRIMARY KEY) PARTITION BY RANGE (id)",
+        "CREATE TABLE items_a PARTITION OF items FOR VALUES FROM (0) TO (10)",
+        "CREATE TABLE old.items_b PARTITION OF items FOR VALUES FROM (10) TO (20)",
+        "CREATE TABLE items_c PARTITION OF items FOR VALUES FROM (20) TO (30)",
+        f"ALTER TABLE items OWNER TO owner_{role}",
+        f"ALTER TABLE items_c OWNER TO owner_{role}",
+        f"GRANT CREATE ON DATABASE {db.name} TO {role}",
+    )
+    report = validated(db.pipeline("public.items", **user))
+    assert codes(report) == {"postgres.partition_privilege"}
+    assert {problem.table for problem in report.errors} == {"public.items"}
+    fixes = [str(problem.fix_sql) for problem in report.errors]
+    assert len(fixes) == 2 and 'GRANT SELECT ON "old"."items_b", "public"."items_a"' in fixes[1]
+    db.sql(*fixes)
+    assert codes(validated(db.pipeline("public.items", **user))) == set()
+
+
 def test_foreign_publication_must_send_everything(any_source_db: SourceDatabase) -> None:
     db = any_source_db
     db.sql(

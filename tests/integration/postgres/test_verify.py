@@ -9,9 +9,11 @@ import pytest
 
 from tests.support.stack import Stack
 from tidegate.config.verify import Extent
+from tidegate.control import dead_letters
 from tidegate.jobs import comparing
 from tidegate.jobs.verdict import TableVerdict
 from tidegate.jobs.verify import run_verify
+from tidegate.lake.dead_letter_choice import Choice
 from tidegate.spark.publish import spark_name
 
 pytestmark = [pytest.mark.spark, pytest.mark.postgres]
@@ -95,8 +97,53 @@ def test_closed_and_empty_tables_are_skipped_with_the_reason(
         ("public.held", "skipped"),
         ("public.new", "skipped"),
     ]
+    assert result.tables[0].source_rows is None  # nothing was counted
     assert "under repair" in (result.tables[0].reason or "")
     assert "never swept" in (result.tables[1].reason or "")
+
+
+def test_a_table_of_many_columns_and_those_after_it_are_compared(
+    source_db: Any, stack: Callable[..., Stack], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PostgreSQL passes at most 100 arguments to a function."""
+    columns = [f"c{n} {('text', 'int', 'numeric(9,2)')[n % 3]}" for n in range(220)]
+    source_db.sql(
+        f"CREATE TABLE broad (id int PRIMARY KEY, {', '.join(columns)})",
+        "INSERT INTO broad (id, c0, c219, c100) VALUES (1, 'a', 'b', 5), (2, '', NULL, -1)",
+        "CREATE TABLE goods (id int PRIMARY KEY, price int,"
+        " total int GENERATED ALWAYS AS (price * 2) STORED)",
+        "INSERT INTO goods VALUES (1, 10)",
+    )
+    made = stack("public.broad", "public.goods")
+    assert [table.error for table in made.sweep().tables] == [None, None]
+    monkeypatch.setattr(comparing, "compare", None)  # sums suffice
+    broad, goods = run_verify(made.spark, made.pipeline, made.platform).tables
+    assert (broad.status, broad.source_rows, broad.not_compared) == ("equal", 2, {})
+    assert (goods.status, goods.source_rows) == ("equal", 1)
+    assert goods.not_compared == {"total": "generated at the source, which does not send it"}
+
+
+def test_rows_whose_key_waits_as_a_letter_do_not_differ(
+    source_db: Any, stack: Callable[..., Stack]
+) -> None:
+    """The lake cannot hold the key itself; a row without a letter is missing all the same."""
+    source_db.sql(
+        "CREATE TABLE things (id numeric(6,2), part text, note text, PRIMARY KEY (id, part))",
+        "INSERT INTO things VALUES (1, 'a', 'x'), ('NaN', 'a', 'y'), ('NaN', 'b', 'z')",
+    )
+    made = stack(TABLE)
+    assert made.swept().parked == 2
+    found = verdict(made)
+    assert (found.status, found.first, found.waiting) == ("equal", (), 2)
+    letters = dead_letters.find(made.pipeline, made.platform, None, Choice()).letters
+    one = next(letter.event_id for letter in letters if "b" in letter.key)
+    chosen = Choice(event_ids=frozenset({one}))
+    dead_letters.discard(made.pipeline, made.platform, None, chosen, actor="test")
+    found = verdict(made)
+    assert (found.status, found.missing, found.waiting) == ("different", 1, 1)
+    assert str(found.first[0]).startswith(
+        "missing in the lake: id = (a value the lake cannot hold)"
+    )
 
 
 PLAIN = """
@@ -180,6 +227,11 @@ def test_a_planted_difference_of_every_kind_is_found_whole_and_by_samples(
     found = verdict(made)
     assert (found.missing, found.extra, found.different) == (1, 2, 3)
     assert {one.key["id"]: (one.kind, one.columns) for one in found.first} == PLANTED
+    assert {str(one) for one in found.first} >= {
+        "missing in the lake: id = -900",
+        "different in note: id = 17",
+        "in the lake only: id = 4000",
+    }
     (mended,) = run_verify(
         made.spark, made.pipeline, made.platform, extent=Extent(0.01), repair=True
     ).tables

@@ -15,6 +15,7 @@ from tests.spark.apply.lake_lab import (
 from tests.support.changes import BIG, ModelTable, money, number, schema, text
 from tidegate.config.platform import PlatformConfig
 from tidegate.config.sinks import TableOptions, WriteMode
+from tidegate.control.status import lag
 from tidegate.envelope.position import Position
 from tidegate.jobs.apply import Status
 from tidegate.lake.catalog import load
@@ -76,6 +77,8 @@ def test_quiet_table_keeps_its_position_until_asked(lab: LakeLab) -> None:
     statuses = [table.status for table in lab.apply().tables]
     assert statuses == [Status.APPLIED, Status.UNCHANGED]
     assert (lab.position(one), lab.position(two)) == (captured, began)
+    behind = lag(lab.pipeline, lab.platform, ask_source=False).tables
+    assert [(table.bytes, table.seconds) for table in behind] == [(0, 0.0), (0, 0.0)]
     lab.apply(stamp_quiet=True)
     assert lab.position(two) == captured
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ from tests.support.lake import log_rows
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.control import gates, lakehouse
+from tidegate.control.series import series
 from tidegate.control.status import lag, status
 from tidegate.control.tables import known_tables, one_table
 from tidegate.envelope.position import Position, boundary
@@ -22,6 +24,7 @@ from tidegate.lake.change_log import ChangeLog
 from tidegate.lake.gate import Gate
 from tidegate.lake.log_table import LOG_SCHEMA
 from tidegate.lake.log_times import LogTimes
+from tidegate.lake.looked import worth_noting
 from tidegate.lake.reports import Reports
 from tidegate.names import POSITION_PROPERTY, STEP_PROPERTY
 
@@ -35,6 +38,13 @@ def lake_table(catalog: Catalog, name: str, at: Position | None) -> int | None:
     files = commits.write_files(table, pa.Table.from_batches([log_rows([1, 2, 3])]))
     stamp = {POSITION_PROPERTY: str(at), STEP_PROPERTY: "sweep"}
     return commits.append_files(table, files, stamp, None)
+
+
+def capture(change_log: ChangeLog, through: Position) -> None:
+    """A commit of the log with rows, whosever they are."""
+    writer = change_log.writer()
+    writer.write(log_rows([1, 2, 3]))
+    writer.commit(through)
 
 
 def test_a_pipeline_that_is_not_deployed_needs_a_deploy(
@@ -51,7 +61,7 @@ def test_tables_stand_where_their_snapshots_say(
     change_log = ChangeLog(catalog, pipeline)
     change_log.create(boundary("e1", 100))
     snapshot = lake_table(catalog, "orders", boundary("e1", 100))
-    change_log.commit_idle(boundary("e1", 400))
+    capture(change_log, boundary("e1", 400))
     Reports(catalog, pipeline).add(
         "apply", "r1", {"tables": [{"table": "public.orders", "status": "applied"}]}
     )
@@ -77,6 +87,64 @@ def test_a_table_of_another_epoch_needs_a_sweep(
     assert orders.lag_bytes is None
 
 
+def test_where_nothing_was_captured_nothing_is_behind(
+    catalog: Catalog, platform: PlatformConfig, pipeline: PipelineConfig
+) -> None:
+    change_log = ChangeLog(catalog, pipeline)
+    change_log.create(boundary("e1", 100))
+    capture(change_log, boundary("e1", 400))
+    lake_table(catalog, "orders", boundary("e1", 400))
+    lake_table(catalog, "customers", boundary("e1", 100))
+    for lsn in (500, 90_000, 70 * 2**20):
+        change_log.commit_idle(boundary("e1", lsn))
+    customers, orders = status(pipeline, platform, ask_source=False).tables
+    assert (orders.lag_bytes, orders.lag_seconds) == (0, 0.0)
+    assert orders.position == str(boundary("e1", 400))
+    assert orders.reflects == str(boundary("e1", 70 * 2**20))
+    assert (customers.lag_bytes, customers.reflects) == (70 * 2**20 - 100, customers.position)
+
+
+def test_a_quiet_table_among_busy_ones_lags_since_it_was_last_looked_for(
+    catalog: Catalog, platform: PlatformConfig, pipeline: PipelineConfig
+) -> None:
+    change_log, reports = ChangeLog(catalog, pipeline), Reports(catalog, pipeline)
+    change_log.create(boundary("e1", 100))
+    lake_table(catalog, "orders", boundary("e1", 100))
+
+    def looked(low: int, high: int, status: str = "unchanged") -> None:
+        ends = {"from_position": boundary("e1", low), "to_position": boundary("e1", high)}
+        entry = {"table": "public.orders", "status": status, **ends}
+        reports.add("apply", f"r{high}", {"tables": [entry]})
+
+    def behind() -> int | None:
+        return status(pipeline, platform, ask_source=False).tables[1].lag_bytes
+
+    capture(change_log, boundary("e1", 400))
+    looked(100, 400)
+    assert behind() == 0
+    capture(change_log, boundary("e1", 500))
+    assert behind() == 100, "perhaps; the next apply tells"
+    looked(100, 500)
+    assert behind() == 0
+    capture(change_log, boundary("e1", 600))
+    looked(400, 600)  # said of another place
+    looked(100, 600, status="failed")
+    assert behind() == 100
+    assert worth_noting(
+        [("public.orders", boundary("e1", 100), boundary("e1", 600))],
+        LogTimes.read(catalog, pipeline),
+        reports.recent,
+        seconds=0,
+    )
+    # The change that came then waited since then, in the charts too.
+    table = catalog.load_table(("shop", "orders"))
+    stamp = {POSITION_PROPERTY: str(boundary("e1", 600)), STEP_PROPERTY: "apply"}
+    commits.append_files(table, (), stamp, commits.head_id(table))
+    last = series(pipeline, platform, "public.orders").points[-1]
+    captured_at = LogTimes.read(catalog, pipeline).times[-1]
+    assert last.lag_seconds == (last.at - captured_at).total_seconds()
+
+
 def test_seconds_behind_count_from_when_the_log_moved_on() -> None:
     now = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
     marks = [boundary("e", lsn) for lsn in (100, 200, 300)]
@@ -88,6 +156,10 @@ def test_seconds_behind_count_from_when_the_log_moved_on() -> None:
     )
     assert times.seconds_behind(boundary("e", 100), now) == 3600
     assert times.seconds_behind(boundary("e", 200), now) == 60
+    quiet = replace(times, quiet=frozenset({marks[1].place}))  # nothing was captured up to there
+    assert quiet.seconds_behind(boundary("e", 100), now) == 60
+    assert quiet.through(boundary("e", 100)) == marks[1]
+    assert quiet.through(boundary("e", 50)) == boundary("e", 50), "older than what is known"
     assert times.seconds_behind(boundary("e", 300), now) == 0
     assert times.seconds_behind(boundary("e", 999), now) == 0
     assert times.seconds_behind(boundary("other", 100), now) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -181,6 +182,17 @@ def test_a_gap_in_the_journal_is_an_error() -> None:
     with pytest.raises(FatalError) as caught:
         step(Fold(seq=3), replace(hold("public.a"), seq=5))
     assert caught.value.code == "gate.journal_broken"
+
+
+def test_a_checkpoint_of_the_first_version_is_read() -> None:
+    before = ["why", "me", AT.isoformat()]
+    table = {"state": "sweeping", "run": "r1", "reason": None, "actor": "me"}
+    table |= {"since": AT.isoformat(), "floor": None, "held_before": before}
+    text = json.dumps({"version": 1, "tables": {"public.a": table}, "leases": []})
+    fold = replay([Event(EventKind.CHECKPOINT, AT, seq=7, state=text)])
+    state = fold.tables["public.a"]
+    assert (state.held_before, state.failed, state.earlier) == (tuple(before), None, None)
+    assert Fold.from_json(fold.seq, fold.to_json()) == fold
 
 
 def test_a_checkpoint_of_another_version_is_refused() -> None:

@@ -10,8 +10,9 @@ import pytest
 from pydantic import ValidationError
 
 from tidegate.config.guard import GIB, GuardConfig
+from tidegate.connectors.distance import by_number
 from tidegate.connectors.source_status import SlotStatus, SourceStatus
-from tidegate.envelope.position import boundary
+from tidegate.envelope.position import Position, boundary
 from tidegate.lake.log_times import LogTimes
 from tidegate.transports.guard import (
     Figures,
@@ -156,11 +157,14 @@ def times(*marks: tuple[int, float]) -> LogTimes:
 
 def test_the_pace_is_that_of_the_last_hour_or_since_the_last_capture() -> None:
     now = boundary("e", 10_000)
-    busy = times((0, 600.0), (4_000, 60.0), (9_000, 1.0))
-    assert busy.bytes_per_hour(now, NOW) == 6_000
-    assert times((0, 600.0), (5_000, 120.0)).bytes_per_hour(now, NOW) == 2_500
-    assert times((9_000, 0.5)).bytes_per_hour(now, NOW) is None, "too short to tell"
-    assert times((9_000, 30.0)).bytes_per_hour(boundary("other", 1), NOW) is None
+
+    def pace(known: LogTimes, current: Position = now) -> float | None:
+        return known.bytes_per_hour(current, lambda low: by_number(low, current), NOW)
+
+    assert pace(times((0, 600.0), (4_000, 60.0), (9_000, 1.0))) == 6_000
+    assert pace(times((0, 600.0), (5_000, 120.0))) == 2_500
+    assert pace(times((9_000, 0.5))) is None, "too short to tell"
+    assert pace(times((9_000, 30.0)), boundary("other", 1)) is None
 
 
 def test_the_limit_that_comes_first_counts() -> None:
@@ -170,7 +174,7 @@ def test_the_limit_that_comes_first_counts() -> None:
         keep_bytes=20_000,
         log_bytes=50_000,
     )
-    monitor = EmbeddedSourceMonitor(None, times((4_000, 60.0)), "s")  # type: ignore[arg-type]
+    monitor = EmbeddedSourceMonitor(None, times((4_000, 60.0)), "s", by_number)  # type: ignore[arg-type]
     seen = monitor.figures(status, LIMITS, now=NOW)
     assert (seen.limit, seen.hours_left) == ("max_slot_wal_keep_size", 2.0)
     assert (seen.to_capture_bytes, seen.capture_seconds) == (6_000, 3600.0)

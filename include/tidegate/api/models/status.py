@@ -21,6 +21,23 @@ class Lease(View):
     owner: str
 
 
+class EarlierHold(View):
+    """Why a table was held before its gate got its present state."""
+
+    reason: str | None = None
+    actor: str | None = None
+    since: datetime
+
+
+class FailedSweep(View):
+    """How the last attempt of a sweep ended, and both ways on."""
+
+    reason: str | None = None
+    at: datetime
+    resume: str = Field(description="A command that goes on where it ended.")
+    abandon: str = Field(description="A command that gives it up.")
+
+
 class Gate(View):
     """One table's gate."""
 
@@ -31,6 +48,12 @@ class Gate(View):
     since: datetime | None = None
     run: str | None = None
     lease: Lease | None = None
+    before: EarlierHold | None = Field(
+        None, description="The hold that a sweep found, or that another hold came on top of."
+    )
+    failed: FailedSweep | None = Field(
+        None, description="While `sweeping`: the last attempt ended, nothing is at work."
+    )
 
 
 class Verified(View):
@@ -56,6 +79,9 @@ class TableStatus(View):
     gate: Gate
     exists: bool
     position: str | None = Field(None, description=_POSITION)
+    reflects: str | None = Field(
+        None, description="The log has nothing more for the table up to here; lag counts from it."
+    )
     lag_bytes: int | None = Field(None, description="Captured and not yet applied.")
     lag_seconds: float | None = None
     snapshot_id: SnapshotId | None = None

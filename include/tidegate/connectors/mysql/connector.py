@@ -99,6 +99,7 @@ class MysqlConnector(SourceConnector[MysqlSettings]):
             keep = variable(connection, "max_binlog_total_size")
             expiry = expiry_seconds(connection)
             term = 0 if head is None else self._term(connection, head)
+            parts = {position.volume(term, file.number): file.size for file in present}
         size = sum(file.size for file in present)
         epoch = head.epoch if head else f"{BINLOG}unknown_0_0"
         return SourceStatus(
@@ -114,6 +115,7 @@ class MysqlConnector(SourceConnector[MysqlSettings]):
             log_bytes=size,
             by_time=True,
             expiry_seconds=expiry,
+            parts=parts,
         )
 
     def _term(self, connection: Connection, head: Position) -> int:

@@ -55,6 +55,10 @@ _PRECISE: Final = frozenset({"decimal", "bit"})
 _TIMED: Final = frozenset({"time", "datetime", "timestamp"})
 
 
+NO_SUCH_TABLE: Final = 1146
+"""Told only to who may read what has the name."""
+
+
 @dataclass(frozen=True, slots=True)
 class Relation:
     """A table of the source."""
@@ -85,14 +89,21 @@ def relation(connection: Connection, table: TableId) -> Relation | None:
 
 def discover(connection: Connection, table: TableId) -> TableSchema:
     """The table's columns as the log sends them."""
+    check_readable(connection, table)
     schema = live(connection, table)
     if schema is None:
         raise ConfigError(
             "source.table_missing",
-            f"table {table} does not exist, or may not be read",
+            f"table {table} does not exist",
             hint="check source.tables and `tidegate validate`",
         )
     return schema
+
+
+def check_readable(connection: Connection, table: TableId) -> None:
+    """Raise the server's own error. Its catalog only has columns that the user may see: without
+    the others a sweep would bring rows that lack them."""
+    query(connection, f"SELECT * FROM {table.sql} LIMIT 0")
 
 
 def live(connection: Connection, table: TableId) -> TableSchema | None:

@@ -20,11 +20,10 @@ from tidegate.connectors.mysql.connection import (
     server_version,
     variable,
 )
+from tidegate.connectors.mysql.distance import FIRST_OFFSET as FIRST_OFFSET
 from tidegate.envelope.position import BINLOG, Position, boundary
 from tidegate.errors import FatalError, SetupError
 
-FIRST_OFFSET: Final = 4
-"""Behind a file's magic number."""
 _FILE_BITS: Final = 24
 _LAST_FILE: Final = (1 << _FILE_BITS) - 1
 _LAST_TERM: Final = 255

@@ -31,7 +31,10 @@ def check_table(
     """Every problem of one table."""
     found = discover.relation(connection, table)
     if found is None:
-        yield _error("table_missing", table, "the table does not exist, or may not be seen")
+        refused = [*_access(connection, settings, table)]
+        yield from refused
+        if not refused:
+            yield _error("table_missing", table, "the table does not exist")
         return
     if found.kind.upper() != "BASE TABLE":
         kind = found.kind.lower()
@@ -52,16 +55,19 @@ def _engine(found: discover.Relation) -> Iterator[Problem]:
             found.table,
             f"its engine is {found.engine}, which has neither transactions nor snapshots: rows"
             " could be lost between a sweep and the log",
-            f"ALTER TABLE {found.table.sql} ENGINE = InnoDB",
+            f"ALTER TABLE {shown(found.table)} ENGINE = InnoDB",
         )
 
 
 def _access(connection: Connection, settings: MysqlSettings, table: TableId) -> Iterator[Problem]:
     try:
-        query(connection, f"SELECT 1 FROM {table.sql} LIMIT 0")
-    except pymysql.MySQLError:
-        fix = f"GRANT SELECT ON {table.sql} TO '{settings.username}'@'%'"
-        yield _error("select_privilege", table, f"{settings.username} may not read it", fix)
+        discover.check_readable(connection, table)
+    except pymysql.MySQLError as error:
+        if error.args[0] == discover.NO_SUCH_TABLE:
+            return
+        fix = f"GRANT SELECT ON {shown(table)} TO '{settings.username}'@'%'"
+        message = f"{settings.username} may not read all of it ({error.args[-1]})"
+        yield _error("select_privilege", table, message, fix)
 
 
 def _key(found: discover.Relation, settings: MysqlSettings) -> Iterator[Problem]:
@@ -72,7 +78,7 @@ def _key(found: discover.Relation, settings: MysqlSettings) -> Iterator[Problem]
             table,
             "without a primary key its rows can neither be merged nor swept in parts that the log"
             " completes",
-            f"ALTER TABLE {table.sql} ADD PRIMARY KEY (…)",
+            f"ALTER TABLE {shown(table)} ADD PRIMARY KEY (…)",
         )
     if str(table) in settings.not_upsert:
         yield _error(
@@ -91,8 +97,8 @@ def _cascades(connection: Connection, table: TableId) -> Iterator[Problem]:
             "cascade",
             table,
             f"the foreign key {name} changes or deletes its rows without a trace in the log",
-            f"ALTER TABLE {table.sql} DROP FOREIGN KEY …, and add it again with RESTRICT; let the"
-            " application, or a trigger of the other table, change these rows",
+            f"ALTER TABLE {shown(table)} DROP FOREIGN KEY …, and add it again with RESTRICT; let"
+            " the application, or a trigger of the other table, change these rows",
         )
 
 
@@ -100,12 +106,12 @@ def _columns(found: discover.Relation, charsets: Charsets) -> Iterator[Problem]:
     table = found.table
     for column in found.columns:
         declared = found.declared[column.name].lower()
-        name = f'"{column.name}"'
+        name = backticked(column.name)
         if _OLD in declared:
             message = f"{column.name} is stored in the format of MySQL 5.5"
-            yield _error("old_temporal", table, message, f"ALTER TABLE {table.sql} FORCE")
+            yield _error("old_temporal", table, message, f"ALTER TABLE {shown(table)} FORCE")
         elif column.base not in SUPPORTED:
-            fix = f"ALTER TABLE {table.sql} MODIFY {name} …"
+            fix = f"ALTER TABLE {shown(table)} MODIFY {name} …"
             message = f"the type of {column.name}, {declared}, is not supported yet"
             yield _error("type", table, message, fix)
         elif column.charset and column.charset != BINARY and not charsets.supported(column.charset):
@@ -113,7 +119,7 @@ def _columns(found: discover.Relation, charsets: Charsets) -> Iterator[Problem]:
                 "charset",
                 table,
                 f"text in {column.charset} ({column.name}) cannot be taken exactly",
-                f"ALTER TABLE {table.sql} CONVERT TO CHARACTER SET utf8mb4",
+                f"ALTER TABLE {shown(table)} CONVERT TO CHARACTER SET utf8mb4",
             )
         elif column.charset == _HALVES:
             # I6: nothing in Iceberg holds them, and they are not counted: so it is said before.
@@ -123,8 +129,17 @@ def _columns(found: discover.Relation, charsets: Charsets) -> Iterator[Problem]:
                 f"{_HALVES} ({column.name}) may hold halves of surrogate pairs, which are no"
                 " characters: each becomes U+FFFD in the lake",
                 str(table),
-                f"ALTER TABLE {table.sql} CONVERT TO CHARACTER SET utf8mb4",
+                f"ALTER TABLE {shown(table)} CONVERT TO CHARACTER SET utf8mb4",
             )
+
+
+def shown(table: TableId) -> str:
+    """As an administrator's session takes it: only ours are set to the standard's quotes."""
+    return f"{backticked(table.schema)}.{backticked(table.name)}"
+
+
+def backticked(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"
 
 
 def _error(code: str, table: TableId, message: str, fix: str | None = None) -> Problem:

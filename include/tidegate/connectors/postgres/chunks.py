@@ -25,7 +25,9 @@ _WHOLE: Final = "true"
 _PARTS_SQL: Final = """
 SELECT c.oid, pg_catalog.format('%%I.%%I', n.nspname, c.relname), c.reltuples, c.relpages,
        pg_catalog.pg_relation_size(c.oid)
-         / pg_catalog.current_setting('block_size')::bigint
+         / pg_catalog.current_setting('block_size')::bigint,
+       pg_catalog.has_table_privilege(c.oid, 'SELECT')
+         AND pg_catalog.has_schema_privilege(n.oid, 'USAGE')
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind = 'r' AND c.oid IN (
   SELECT %(oid)s::oid UNION SELECT relid FROM pg_catalog.pg_partition_tree(%(oid)s::oid::regclass))
@@ -41,6 +43,7 @@ class Part:
     sql_name: str
     density: float  # rows per block
     blocks: int
+    readable: bool
 
     @property
     def rows(self) -> int:
@@ -50,7 +53,8 @@ class Part:
 def parts(connection: Connection, oid: int) -> list[Part]:
     rows = connection.execute(_PARTS_SQL, {"oid": oid}).fetchall()
     return [
-        Part(o, name, _density(tuples, pages), blocks) for o, name, tuples, pages, blocks in rows
+        Part(o, name, _density(tuples, pages), blocks, readable)
+        for o, name, tuples, pages, blocks, readable in rows
     ]
 
 

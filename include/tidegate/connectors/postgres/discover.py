@@ -13,6 +13,8 @@ from tidegate.names import TableId
 from tidegate.schema.table import Column, TableSchema
 
 _GENERATED_SINCE: Final = 180000  # publish_generated_columns
+GENERATED: Final = "generated at the source, which does not send it"
+NOT_LISTED: Final = "the publication's column list leaves it out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +145,16 @@ def published(connection: Connection, found: Relation, publication: str | None) 
         return plain
     names = frozenset(row[0])
     return names if connection.info.server_version >= _GENERATED_SINCE else names & plain
+
+
+def left_out(connection: Connection, found: Relation, publication: str | None) -> dict[str, str]:
+    """Columns that are not sent, and why."""
+    sent = published(connection, found, publication)
+    return {
+        a.name: GENERATED if a.generated else NOT_LISTED
+        for a in found.attributes
+        if a.name not in sent
+    }
 
 
 def has_column_list(connection: Connection, oid: int) -> bool:

@@ -18,6 +18,7 @@ _NO_DATABASE: Final = "3D000"
 _LOCK_NOT_AVAILABLE: Final = "55P03"
 _IN_USE: Final = "55006"
 _CONFIGURATION_LIMIT: Final = "53400"  # e.g. all replication slots in use
+_PROGRAM_LIMIT: Final = "54"  # a statement of ours that is too much for the server
 
 _WRONG_LOGIN: Final = ("password authentication failed", "no pg_hba.conf entry", "role ")
 _WRONG_TLS: Final = ("certificate", "SSL", "root.crt", "sslrootcert")
@@ -58,7 +59,9 @@ def translate(error: psycopg.Error, settings: PostgresSettings, doing: str) -> T
             message,
             hint="raise max_replication_slots / max_wal_senders and restart the source",
         )
-    if code.startswith(_PASSING) or isinstance(error, psycopg.OperationalError):
+    if not code.startswith(_PROGRAM_LIMIT) and (
+        code.startswith(_PASSING) or isinstance(error, psycopg.OperationalError)
+    ):
         return _lost(message)
     return SetupError(
         "source.sql", f"{message} ({code})", hint="run `tidegate validate`; see the server's log"

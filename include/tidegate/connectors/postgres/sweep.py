@@ -11,9 +11,10 @@ with it, the cut is made beside them (:mod:`tidegate.connectors.postgres.beside`
 from __future__ import annotations
 
 import itertools
+import threading
 import time
 import uuid
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Final
@@ -47,6 +48,7 @@ from tidegate.connectors.postgres.replication import (
     identify,
 )
 from tidegate.connectors.postgres.settings import PostgresSettings
+from tidegate.connectors.postgres.table_checks import several
 from tidegate.connectors.postgres.table_facts import look
 from tidegate.connectors.selecting import Checksum, ranges_sql
 from tidegate.envelope.mark import Mark
@@ -79,6 +81,7 @@ class PostgresCut:
         self._timeline = timeline
         self._relations = relations
         self._schemas: dict[TableId, TableSchema] = {}
+        self._asked = threading.RLock()
         self._deadline = time.monotonic() + settings.max_snapshot_seconds
         self.position = position
         self.snapshot_name = snapshot_name
@@ -117,6 +120,7 @@ class PostgresCut:
         with self._asking("planning chunks"):
             parts = chunking.parts(self._holder, found.oid)
             if not keyed:
+                self._check_readable(table, parts)
                 return chunking.by_ctid(parts, found.kind == "p", chunk_rows)
             rows = sum(part.rows for part in parts)
             return chunking.by_key(self._holder, self._from(table), schema, rows, chunk_rows, after)
@@ -222,6 +226,11 @@ class PostgresCut:
     def interval_sql(self, column: Column, start: datetime, end: datetime) -> str:
         return selection.interval_sql(column, start, end)
 
+    def left_out(self, table: TableId) -> Mapping[str, str]:
+        with self._asking("reading the schema"):
+            found = self._relation(table)
+            return discover.left_out(self._holder, found, self._settings.publication)
+
     def checksum(
         self, table: TableId, schema: TableSchema, plain: frozenset[str], predicate: str
     ) -> Checksum | None:
@@ -251,6 +260,19 @@ class PostgresCut:
         with self._asking("keeping the cut"):
             self._holder.execute("SELECT 1")
 
+    def _check_readable(self, table: TableId, parts: list[chunking.Part]) -> None:
+        """Before any task is told so in the middle of its read."""
+        closed = [part.sql_name for part in parts if not part.readable]
+        if closed:
+            user = self._settings.username
+            raise ConfigError(
+                "source.privilege",
+                f"{table}: {user} may not read {several(closed)}, and partitions are read one by"
+                " one",
+                hint=f"GRANT SELECT ON {', '.join(closed)} TO {quote_sql(user)} (and USAGE on their"
+                " schema); `tidegate validate` looks at every partition",
+            )
+
     def _relation(self, table: TableId) -> discover.Relation:
         return self._relations[table]
 
@@ -259,6 +281,8 @@ class PostgresCut:
 
     @contextmanager
     def _asking(self, doing: str) -> Iterator[None]:
+        """One at a time, each in a savepoint: what fails for one table would otherwise end the
+        transaction that holds the snapshot of all of them."""
         if time.monotonic() > self._deadline:
             self._holder.close()
             raise RetriableError(
@@ -267,7 +291,7 @@ class PostgresCut:
                 hint="run the sweep again: it resumes; raise sweep.max_snapshot_seconds only if the"
                 " source can bear the vacuum it holds back",
             )
-        with translated(self._settings, doing):
+        with self._asked, translated(self._settings, doing), self._holder.transaction():
             yield
 
 

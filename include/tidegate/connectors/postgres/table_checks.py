@@ -6,7 +6,7 @@ that must be found here, not there (I11).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -28,7 +28,10 @@ SELECT c.relpersistence::text, c.relispartition,
 FROM pg_catalog.pg_class c WHERE c.oid = %s
 """
 _LEAVES_SQL: Final = """
-SELECT n.nspname, c.relname, c.relreplident::text, c.relkind::text, c.relpersistence::text
+SELECT n.nspname, c.relname, c.relreplident::text, c.relkind::text, c.relpersistence::text,
+       pg_catalog.has_table_privilege(c.oid, 'SELECT'),
+       pg_catalog.has_schema_privilege(n.oid, 'USAGE'),
+       pg_catalog.row_security_active(c.oid)
 FROM pg_catalog.pg_partition_tree(%s::oid::regclass) t
 JOIN pg_catalog.pg_class c ON c.oid = t.relid
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
@@ -81,7 +84,7 @@ def check_table(
     yield from _storage(table, facts)
     yield from _access(table, facts, username)
     if found.kind == "p":
-        yield from _partitions(connection, found)
+        yield from _partitions(connection, found, username)
     elif facts.has_children:
         yield _warning(
             "inheritance",
@@ -113,7 +116,7 @@ def _access(table: TableId, facts: Facts, username: str) -> Iterator[Problem]:
         fix = f"GRANT USAGE ON SCHEMA {quote_sql(table.schema)} TO {role}"
         yield _error("schema_privilege", table, f"{username} may not use the schema", fix)
     if not facts.may_select:
-        fix = f"GRANT SELECT ON {table.sql} TO {role}"
+        fix = grant_sql([table], username)
         yield _error("select_privilege", table, f"{username} may not read the table", fix)
     if facts.filtered:
         yield _error(
@@ -124,11 +127,46 @@ def _access(table: TableId, facts: Facts, username: str) -> Iterator[Problem]:
         )
 
 
-def _partitions(connection: Connection, root: discover.Relation) -> Iterator[Problem]:
+def several(tables: Sequence[object], most: int = 5) -> str:
+    """Names for a sentence, the first few of many."""
+    some = ", ".join(map(str, tables[:most]))
+    return some if len(tables) <= most else f"{some} and {len(tables) - most} more"
+
+
+def _leaf_access(
+    root: discover.Relation, leaves: Sequence[Sequence[object]], username: str
+) -> Iterator[Problem]:
+    """A sweep reads each partition by itself, with the partition's own privileges and policies."""
+    role = quote_sql(username)
+    closed = list(dict.fromkeys(quote_sql(str(leaf[0])) for leaf in leaves if not leaf[6]))
+    if closed:
+        fix = f"GRANT USAGE ON SCHEMA {', '.join(closed)} TO {role}"
+        message = f"{username} may not use the schema of its partitions ({', '.join(closed)})"
+        yield _error("partition_privilege", root.table, message, fix)
+    names = [TableId(str(leaf[0]), str(leaf[1])) for leaf in leaves if not leaf[5]]
+    if names:
+        fix = grant_sql(names, username)
+        message = f"{username} may not read the partitions {several(names)}"
+        yield _error("partition_privilege", root.table, message, fix)
+    hidden = [TableId(str(leaf[0]), str(leaf[1])) for leaf in leaves if leaf[7]]
+    if hidden:
+        fix = f"ALTER ROLE {role} BYPASSRLS"
+        message = f"row-level security of {several(hidden)} would hide rows from {username}"
+        yield _error("row_security", root.table, message, fix)
+
+
+def grant_sql(tables: Sequence[TableId], username: str) -> str:
+    """What lets ``username`` read ``tables``."""
+    return f"GRANT SELECT ON {', '.join(t.sql for t in tables)} TO {quote_sql(username)}"
+
+
+def _partitions(
+    connection: Connection, root: discover.Relation, username: str
+) -> Iterator[Problem]:
     """The log identifies rows as the leaf says and labels them as the root says."""
-    for schema, name, identity, kind, persistence in connection.execute(
-        _LEAVES_SQL, (root.oid,)
-    ).fetchall():
+    leaves = connection.execute(_LEAVES_SQL, (root.oid,)).fetchall()
+    yield from _leaf_access(root, [leaf for leaf in leaves if leaf[3] == "r"], username)
+    for schema, name, identity, kind, persistence, *_ in leaves:
         leaf = TableId(schema, name)
         if kind == "f":
             message = f"the partition {leaf} is a foreign table; its changes are not captured"

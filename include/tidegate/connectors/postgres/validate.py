@@ -8,7 +8,7 @@ from typing import Final
 from tidegate.connectors.postgres import ddl_messages, discover, publication, slots
 from tidegate.connectors.postgres.connection import Connection, session
 from tidegate.connectors.postgres.settings import MAX_VERSION, MIN_VERSION, PostgresSettings
-from tidegate.connectors.postgres.table_checks import check_table
+from tidegate.connectors.postgres.table_checks import check_table, several
 from tidegate.connectors.protocol import Problem, Severity, ValidationReport
 from tidegate.connectors.source_status import SLOT_LOST
 from tidegate.names import TableId, quote_sql
@@ -33,6 +33,12 @@ SELECT r.rolsuper OR r.rolreplication OR EXISTS (
          SELECT FROM pg_catalog.pg_roles g
          WHERE g.rolname = 'rds_replication' AND pg_catalog.pg_has_role(r.oid, g.oid, 'MEMBER'))
 FROM pg_catalog.pg_roles r WHERE r.rolname = current_user
+"""
+
+_NOT_OURS_SQL: Final = """
+SELECT c.oid, r.rolname, NOT r.rolsuper AND NOT r.rolcanlogin AND r.rolname !~ '^pg_'
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_roles r ON r.oid = c.relowner
+WHERE c.oid = ANY(%s::oid[]) AND NOT pg_catalog.pg_has_role(c.relowner, 'USAGE')
 """
 
 
@@ -213,22 +219,43 @@ def _may_publish(
             yield _error(
                 "create_privilege", f"{settings.username} may not create publications", fix
             )
-    for relation in live:
-        table = relation.table
-        if found is not None and table in found.sent:
-            continue
-        owned = connection.execute(
-            "SELECT pg_catalog.pg_has_role(relowner, 'USAGE'), pg_catalog.pg_get_userbyid(relowner)"
-            " FROM pg_catalog.pg_class WHERE oid = %s",
-            (relation.oid,),
-        ).fetchone()
-        if owned is not None and not owned[0]:
-            yield _error(
-                "ownership",
-                f"only the owner of {table} ({owned[1]}) may publish it",
-                f"GRANT {quote_sql(owned[1])} TO {role} -- or let the owner create the publication",
-                str(table),
-            )
+    unsent = [one for one in live if found is None or one.table not in found.sent]
+    yield from _ownership(connection, settings, found, live, unsent)
+
+
+def _ownership(
+    connection: Connection,
+    settings: PostgresSettings,
+    found: publication.Publication | None,
+    live: list[discover.Relation],
+    unsent: list[discover.Relation],
+) -> Iterator[Problem]:
+    """Said once for all tables. Never is membership of a superuser, or of a role that people or
+    applications log in as, the way: it would give the user all they may do."""
+    numbers = [relation.oid for relation in unsent]
+    rows = connection.execute(_NOT_OURS_SQL, (numbers,)).fetchall()
+    if not rows:
+        return
+    of = {oid: owner for oid, owner, _ in rows}
+    foreign = [relation.table for relation in unsent if relation.oid in of]
+    owners = sorted(set(of.values()))
+    message = f"only their owner ({', '.join(owners)}) may publish {several(foreign)}"
+    role = quote_sql(settings.username)
+    if all(dedicated for _, _, dedicated in rows):
+        fix = "; ".join(f"GRANT {quote_sql(owner)} TO {role}" for owner in owners)
+    else:
+        partitioned = frozenset(relation.table for relation in live if relation.kind == "p")
+        if found is None:
+            tables = tuple(relation.table for relation in live)
+            by_owner = publication.create_sql(settings.publication, tables, partitioned)
+        else:
+            by_owner = publication.add_sql(found.name, tuple(foreign), partitioned)
+        fix = (
+            f"{by_owner}; -- by who owns them all: Tidegate then need not\n"
+            "-- or give them to a role for that, which nobody logs in as: CREATE ROLE cdc_owner"
+            f" NOLOGIN; GRANT cdc_owner TO {role}; ALTER TABLE … OWNER TO cdc_owner;"
+        )
+    yield _error("ownership", message, fix)
 
 
 def _error(code: str, message: str, fix: str | None = None, table: str | None = None) -> Problem:

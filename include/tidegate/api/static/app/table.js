@@ -80,7 +80,9 @@ function Notices({ pipeline, status, held }) {
     ${status.needs && html`<p class="notice">This table needs ${status.needs} before changes flow.</p>`}
     ${held ? html`<p class="notice">A schema change holds this table. <a href=${tableLink(pipeline, status.table, "schema")}>Look at it and approve it</a></p>`
       : gate.state === "held" && html`<p class="notice">Held${gate.actor && ` by ${gate.actor}`} ${gate.since && ago(gate.since)}: ${gate.reason || "no reason was given"}. Its changes wait in the change log.</p>`}
-    ${gate.state === "sweeping" && html`<p class="notice plain-notice">Being swept${gate.run && html` by run <code>${gate.run}</code>`} since ${clock(gate.since)}. Readers see the rows from before; changes wait in the change log.</p>`}`;
+    ${gate.failed && html`<p class="notice">The sweep failed ${ago(gate.failed.at)}: ${gate.failed.reason || "no reason was given"}. Readers see the rows from before; changes wait in the change log. <b>Sweep …</b> goes on where it ended, <b>Open …</b> with “give up” abandons it.</p>`}
+    ${gate.before && html`<p class="notice">Held before, ${ago(gate.before.since)}${gate.before.actor && ` by ${gate.before.actor}`}: ${gate.before.reason || "no reason was given"}.</p>`}
+    ${gate.state === "sweeping" && !gate.failed && html`<p class="notice plain-notice">Being swept${gate.run && html` by run <code>${gate.run}</code>`} since ${clock(gate.since)}. Readers see the rows from before; changes wait in the change log.</p>`}`;
 }
 
 function Facts({ status, files }) {
