@@ -43,6 +43,7 @@ def test_an_unknown_table_is_refused_before_anything_is_done(own_api: Served) ->
         ("gates/hold", {"reason": "x", "abandon": True}),
         ("dead-letters/discard", {"event_ids": []}),
         ("snapshot", {"dry_run": 0}),
+        ("snapshot", {"tables": ["public.orders"], "where": "id > 1\0"}),
     ],
 )
 def test_a_near_miss_is_refused_and_not_taken_for_all(api: Served, path: str, body: object) -> None:
