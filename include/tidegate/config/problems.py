@@ -19,6 +19,10 @@ __all__ = ["ConfigProblems", "KeyPath", "Problem", "describe", "dotted", "kind_o
 
 _SHOWN_LENGTH: Final = 60
 """Enough of a wrong value to recognise it, short enough for one line."""
+_LONGEST: Final = 500
+"""What a check says may quote what it was given, however long."""
+MOST_TOLD: Final = 100
+"""More than anyone corrects at once; what a file of rubbish leads to stays small."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +41,7 @@ class Problem:
         # A check may quote what it was given, and that may be an address.
         for name in ("path", "message", "found"):
             text = getattr(self, name)
-            object.__setattr__(self, name, text and redacted(text))
+            object.__setattr__(self, name, text and _shortened(redacted(text), _LONGEST))
 
     def __str__(self) -> str:
         place = self.file if self.line is None else f"{self.file}:{self.line}"
@@ -71,10 +75,12 @@ class ConfigProblems(ConfigError):
     """A file was refused, with everything that is wrong with it."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
-        self.problems = tuple(problems)
+        found = tuple(problems)
+        self.problems = found[:MOST_TOLD]
         files = ", ".join(sorted({problem.file for problem in self.problems}))
-        count = len(self.problems)
-        head = f"{count} problem{'' if count == 1 else 's'} in {files}"
+        head = f"{len(found)} problem{'' if len(found) == 1 else 's'} in {files}"
+        if len(found) > MOST_TOLD:
+            head = f"more than {MOST_TOLD} problems in {files}"
         super().__init__(
             "config.invalid",
             "\n".join([head, *(str(problem) for problem in self.problems)]),
@@ -117,9 +123,12 @@ def describe(value: object, path: KeyPath, written: str | None = None) -> str:
     if isinstance(raw, str) and shown_text(raw, path) != raw:
         return f"{kind} {NOT_SHOWN}"
     text = _plain(value) if written is None else written
-    if len(text) > _SHOWN_LENGTH:
-        text = text[: _SHOWN_LENGTH - 1] + "…"
+    text = _shortened(text, _SHOWN_LENGTH)
     return f"{kind} {text}" if kind in ("true or false", "date") else text
+
+
+def _shortened(text: str, length: int) -> str:
+    return text if len(text) <= length else text[: length - 1] + "…"
 
 
 def kind_of(value: object) -> str:

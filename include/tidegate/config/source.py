@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from enum import StrEnum
 from typing import Annotated, Any, Final, Literal
 
@@ -108,7 +109,7 @@ class SourceConfig(Section):
     @field_validator("tables")
     @classmethod
     def _no_table_twice(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        twice = sorted({table for table in value if value.count(table) > 1})
+        twice = sorted(table for table, times in Counter(value).items() if times > 1)
         if twice:
             raise ValueError(f"listed more than once: {', '.join(twice)}")
         return value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -109,9 +109,7 @@ def socket_url(api: Served) -> str:
     return api.url.replace("http", "ws") + "/api/v1/cdc/status"
 
 
-def begun(
-    url: str, path: str, token: str | None, head: str, body: Iterator[bytes] = iter(())
-) -> str:
+def begun(url: str, path: str, token: str | None, head: str, body: Iterable[bytes] = ()) -> str:
     """The answer to a request whose body never ends; it is read while more is to come."""
     place = url.removeprefix("http://")
     host, port = place.rsplit(":", 1)
