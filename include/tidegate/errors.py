@@ -10,6 +10,8 @@ from __future__ import annotations
 import enum
 from typing import ClassVar, Final
 
+from tidegate.redaction import redacted
+
 STOPPED_CODE: Final = "pipeline.stopped"
 """Somebody stopped the pipeline (``lake.pauses``): by this every door knows that a job ended
 quietly, not wrongly."""
@@ -39,10 +41,11 @@ class TidegateError(Exception):
     exit_code: ClassVar[ExitCode] = ExitCode.RUNTIME
 
     def __init__(self, code: str, message: str, *, hint: str) -> None:
-        super().__init__(message)
         self.code = code
-        self.message = message
-        self.hint = hint
+        # What is quoted may hold an address, and that a password: never in an error.
+        self.message = redacted(message)
+        self.hint = redacted(hint)
+        super().__init__(self.message)
 
     def __str__(self) -> str:
         return f"{self.message} [{self.code}] → {self.hint}"

@@ -113,7 +113,7 @@ def plugin_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("plugin")
     (folder / "pipelines").mkdir()
     (folder / "pipelines" / "shop.yaml").write_text(
-        "pipeline_id: shop\nsource: {database: shop, tables: [public.orders]}\n"
+        "pipeline_id: shop\nsource: {password: unused, database: shop, tables: [public.orders]}\n"
     )
     (folder / "platform.yaml").write_text("lake: {home: lake}\n")
     return folder

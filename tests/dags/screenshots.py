@@ -21,7 +21,7 @@ from tests.support.browser import CHROMIUM, FLAGS
 PIPELINE = """\
 pipeline_id: shop
 tags: [demo]
-source: {database: shop, tables: [public.customers, public.orders]}
+source: {password: unused, database: shop, tables: [public.customers, public.orders]}
 """
 
 

@@ -18,7 +18,7 @@ from fastapi.routing import APIRoute
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
-from tests.contract.api.test_access import PUBLIC, filled, routes
+from tests.contract.api.test_access import ENDLESS, PUBLIC, begun, filled, routes
 from tests.dags.conftest import PROJECT
 from tests.support.api import CLIENT, listening
 from tests.support.shop import ORDERS, Shop
@@ -117,6 +117,13 @@ def test_every_route_asks_for_the_role_it_needs(server: Server) -> None:
             assert (answer.status_code, answer.json()["code"]) == (403, "api.role"), route.path
             checked += 1
     assert checked > 12
+
+
+def test_the_head_of_a_request_decides_below_airflow_too(server: Server) -> None:
+    path = f"{BASE}/connectors/shop/snapshot"
+    for role, told in ((None, "401"), ("foreign", "401"), ("viewer", "403"), ("user", "413")):
+        token = server.tokens[role] if role else None
+        assert begun(server.url, path, token, ENDLESS).split(" ")[1] == told, role
 
 
 def test_viewers_read_and_strangers_only_learn_that_it_lives(server: Server) -> None:

@@ -35,7 +35,9 @@ def pipeline() -> PipelineConfig:
     """The pipeline ``shop`` with two tables and default sinks."""
     return PipelineConfig(
         pipeline_id="shop",
-        source=SourceConfig(database="shop", tables=("public.customers", "public.orders")),
+        source=SourceConfig(
+            password="unused", database="shop", tables=("public.customers", "public.orders")
+        ),
     )
 
 

@@ -1,8 +1,7 @@
 """Who may do what: every route names a role, and a route that names none is refused.
 
-An :class:`Authorizer` knows the caller; the app knows what each route needs. The check is one
-dependency of the whole application, so that a new route cannot be forgotten: without a role it
-answers nobody.
+An :class:`Authorizer` knows the caller; the app knows what each route needs.
+:mod:`tidegate.api.admission` asks both before anything of a request's body is read.
 """
 
 from __future__ import annotations
@@ -81,26 +80,23 @@ def role_of(route: object) -> Role | None:
     return role if isinstance(role, Role) else None
 
 
-async def check_access(connection: HTTPConnection) -> None:
-    """The application's one check; what it learns is in ``connection.state.access``."""
-    role = role_of(connection.scope.get("route"))
-    if role is None:
-        raise Refused(403, "api.no_role", "this route says no role", hint="please report it")
-    if role is Role.PUBLIC:
-        return
-    connection.state.access = await admitted(connection, role)
-
-
-async def admitted(connection: HTTPConnection, role: Role) -> Access:
-    """Who is at the other end, if they may; also asked again while a WebSocket stays open."""
+async def authorized(connection: HTTPConnection, role: Role) -> Access:
+    """Who is at the other end, if they may; :class:`Refused` otherwise."""
     authorizer: Authorizer = connection.app.state.authorizer
+    return await authorizer.authorize(connection, role, connection.path_params.get("name"))
+
+
+async def still_authorized(connection: HTTPConnection, role: Role) -> Access:
+    """Asked again while a WebSocket stays open: it has no response to put a problem into."""
     try:
-        return await authorizer.authorize(connection, role, connection.path_params.get("name"))
+        return await authorized(connection, role)
     except Refused as refused:
-        if connection.scope["type"] != "websocket":
-            raise
-        # A socket has no response to put a problem into; before it is accepted this is a 403.
-        raise WebSocketException(4000 + refused.status, refused.code) from refused
+        raise WebSocketException(close_code(refused), refused.code) from refused
+
+
+def close_code(refused: Refused) -> int:
+    """By which a WebSocket's client knows the HTTP status it would have got."""
+    return 4000 + refused.status
 
 
 def access_of(connection: HTTPConnection) -> Access:

@@ -1,4 +1,4 @@
-"""The HTTP application: routes, the one access check, problem documents, headers.
+"""The HTTP application: routes, the one way in, problem documents, headers.
 
 ``create_app`` takes what differs between the two places it runs in: who callers are
 (:class:`~tidegate.api.access.Authorizer`) and how work is started
@@ -7,13 +7,15 @@
 
 from __future__ import annotations
 
-from fastapi import Depends, FastAPI
+from fastapi import FastAPI
 
 import tidegate
 from tidegate.api import openapi, problems
-from tidegate.api.access import Authorizer, check_access
+from tidegate.api.access import Authorizer
+from tidegate.api.admission import Admission
 from tidegate.api.exposition import Figures
 from tidegate.api.headers import ResponseHeaders
+from tidegate.api.hosts import Hosts
 from tidegate.api.live import LiveStatus
 from tidegate.api.looks import SourceLooks
 from tidegate.api.pipelines import Pipelines
@@ -36,8 +38,11 @@ from tidegate.api.routes.subject import BASE
 from tidegate.api.runner import Runner
 
 
-def create_app(pipelines: Pipelines, authorizer: Authorizer, runner: Runner) -> FastAPI:
-    """The application; without the interactive pages FastAPI adds by itself."""
+def create_app(
+    pipelines: Pipelines, authorizer: Authorizer, runner: Runner, hosts: Hosts | None = None
+) -> FastAPI:
+    """The application; without the interactive pages FastAPI adds by itself. ``hosts`` is None
+    where a server around it decides by which names it is called (Airflow's)."""
     app = FastAPI(
         title="Tidegate",
         version=tidegate.__version__,
@@ -45,7 +50,6 @@ def create_app(pipelines: Pipelines, authorizer: Authorizer, runner: Runner) -> 
         docs_url=None,
         redoc_url=None,
         openapi_url=None,
-        dependencies=[Depends(check_access)],
     )
     app.state.pipelines = pipelines
     app.state.authorizer = authorizer
@@ -54,7 +58,8 @@ def create_app(pipelines: Pipelines, authorizer: Authorizer, runner: Runner) -> 
     app.state.looks = SourceLooks()
     app.state.figures = Figures(pipelines)
     problems.install(app)
-    app.add_middleware(ResponseHeaders)
+    app.add_middleware(Admission, hosts=hosts)
+    app.add_middleware(ResponseHeaders)  # around it: refusals have them too
     app.include_router(health.router)
     app.include_router(metrics.router)
     app.include_router(page.router)

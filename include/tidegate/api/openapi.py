@@ -17,9 +17,11 @@ _SCHEME: Final = "token"
 _PROBLEMS: Final = {
     "400": "The body is not JSON.",
     "401": "No token, or one that nobody has.",
-    "403": "The token's role is too weak, or the request comes from another site.",
+    "403": "The token's role is too weak, or the request comes from another site or names another"
+    " host.",
     "404": "No such pipeline, table, letter or run.",
     "409": "Something holds this back, or the Idempotency-Key was used for other work.",
+    "413": "The body is larger than a million bytes.",
     "422": "The request or a configuration file is wrong.",
     "503": "A passing condition: try again after `Retry-After` seconds.",
 }

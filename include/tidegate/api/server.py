@@ -13,6 +13,7 @@ from fastapi import FastAPI
 
 from tidegate.api.access import Role
 from tidegate.api.app import create_app
+from tidegate.api.hosts import Hosts
 from tidegate.api.pipelines import Pipelines
 from tidegate.api.processes import ProcessRunner
 from tidegate.api.tokens import Holder, TokenAuthorizer, holders
@@ -35,6 +36,8 @@ class ServerSettings:
     client_ca: Path | None = None
     client_role: Role = Role.READ
     token_file: Path | None = None
+    allowed_hosts: tuple[str, ...] = ()
+    """Names beside its own that it answers to: those of proxies in front of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +89,10 @@ def standalone(pipelines: Pipelines, settings: ServerSettings) -> Standalone:
         callers, made = holders(settings.token_file, home)
     authorizer = TokenAuthorizer(callers, settings.client_role if settings.client_ca else None)
     runner = ProcessRunner(pipelines, home / RUNS_FOLDER)
-    return Standalone(create_app(pipelines, authorizer, runner), settings, made)
+    hosts = Hosts.of(
+        settings.host, loopback=is_loopback(settings.host), allowed=settings.allowed_hosts
+    )
+    return Standalone(create_app(pipelines, authorizer, runner, hosts), settings, made)
 
 
 def check(settings: ServerSettings) -> None:

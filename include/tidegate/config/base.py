@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
+
+from tidegate.config.shown import shown
 
 
 class Section(BaseModel):
@@ -13,6 +17,10 @@ class Section(BaseModel):
     model_config = ConfigDict(
         extra="forbid", frozen=True, validate_default=True, hide_input_in_errors=True
     )
+
+    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+        """Whoever prints or logs a section shows what may be shown."""
+        yield from shown(self).items()
 
 
 @dataclass(frozen=True, slots=True)

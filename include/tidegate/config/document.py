@@ -15,9 +15,8 @@ import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from tidegate.config.problems import ConfigProblems, KeyPath, Problem, dotted
+from tidegate.config.yaml_nodes import MERGE, MOST_BYTES, BoundedLoader, BoundPassed
 from tidegate.errors import ConfigError
-
-_MERGE_TAG = "tag:yaml.org,2002:merge"
 
 
 @dataclass(slots=True)
@@ -43,8 +42,8 @@ def read_document(path: Path) -> Document:
     """Read one YAML mapping; raises :class:`ConfigProblems` if there is no data to go on with."""
     file = str(path)
     text = _read_text(path)
-    loader = yaml.SafeLoader(text)
     try:
+        loader = BoundedLoader(text)
         root = loader.get_single_node()
         document = Document(file, {})
         if root is None:
@@ -59,15 +58,18 @@ def read_document(path: Path) -> Document:
     except yaml.reader.ReaderError as error:
         message = f"not readable as YAML text ({error.reason})"
         raise ConfigProblems([Problem(file, "", message)]) from None
-    finally:
-        loader.dispose()
     document.data = data
     return document
 
 
 def _read_text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        with path.open("rb") as file:
+            text = file.read(MOST_BYTES + 1)
+        if len(text) > MOST_BYTES:
+            message = f"the file is larger than {MOST_BYTES:,} bytes"
+            raise ConfigProblems([Problem(str(path), "", message)])
+        return text.decode()
     except FileNotFoundError:
         raise ConfigError(
             "config.file_missing",
@@ -88,6 +90,8 @@ def _syntax(file: str, error: yaml.MarkedYAMLError) -> Problem:
     # Names in the parser's message may be parts of a secret (`password: *abc`): only kinds stay.
     what = re.sub(r"'[^']{2,}'", "'…'", error.problem or "unreadable")
     mark = error.problem_mark or error.context_mark
+    if isinstance(error, BoundPassed) and mark is not None:
+        return Problem(file, "", what, line=mark.line + 1, allowed=error.note)
     message = f"wrong YAML: {what}"
     if mark is None:
         return Problem(file, "", message)
@@ -103,18 +107,20 @@ def _syntax(file: str, error: yaml.MarkedYAMLError) -> Problem:
 class _Walk:
     """Builds data from nodes; notes lines and duplicate keys."""
 
-    def __init__(self, loader: yaml.SafeLoader, document: Document) -> None:
+    def __init__(self, loader: BoundedLoader, document: Document) -> None:
         self._loader = loader
         self._document = document
 
     def value(self, node: Node, path: KeyPath, above: tuple[int, ...]) -> Any:
+        self._loader.count(node)
         if isinstance(node, ScalarNode):
-            return self._loader.construct_object(node)
+            return self._loader.scalar(node)
         if id(node) in above:
             self._document.problems.append(
                 self._document.problem(path, "an alias that contains itself")
             )
             return None
+        self._loader.enter(node, above)
         if isinstance(node, MappingNode):
             return self.mapping(node, path, above)
         if isinstance(node, SequenceNode):
@@ -128,9 +134,8 @@ class _Walk:
 
     def mapping(self, node: MappingNode, path: KeyPath, above: tuple[int, ...]) -> dict[str, Any]:
         self._duplicates(node, path)
-        self._loader.flatten_mapping(node)
         data: dict[str, Any] = {}
-        for key_node, value_node in node.value:
+        for key_node, value_node in self._loader.pairs(node):
             key = self._key(key_node)
             at = (*path, key)
             self._document.lines.setdefault(at, key_node.start_mark.line + 1)
@@ -147,7 +152,7 @@ class _Walk:
     def _duplicates(self, node: MappingNode, path: KeyPath) -> None:
         seen: dict[str, int] = {}
         for key_node, _ in node.value:
-            if key_node.tag == _MERGE_TAG:
+            if key_node.tag == MERGE:
                 continue
             key, line = self._key(key_node), key_node.start_mark.line + 1
             if key in seen:

@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails
 from tidegate.config.base import Section, WrongTogether
 from tidegate.config.document import Document
 from tidegate.config.keys import keys, section_at
-from tidegate.config.problems import KeyPath, Problem, describe, kind_of
+from tidegate.config.problems import MOST_TOLD, KeyPath, Problem, describe, kind_of
 
 _ALLOWED: Final[dict[str, Callable[[Mapping[str, Any]], str]]] = {
     "enum": lambda ctx: str(ctx["expected"]).replace("'", ""),
@@ -64,11 +64,11 @@ class Explainer:
     def problems(self, error: ValidationError) -> list[tuple[KeyPath, Problem]]:
         """One entry per thing that is wrong, with the path to correct."""
         found: list[tuple[KeyPath, Problem]] = []
-        for details in error.errors(include_url=False):
+        for details in error.errors(include_url=False)[: MOST_TOLD + 1]:
             path = self._path(details)
             cause = details.get("ctx", {}).get("error")
             if isinstance(cause, WrongTogether):
-                for issue in cause.issues:
+                for issue in cause.issues[: MOST_TOLD + 1]:
                     at = (*path, *issue.path)
                     found.append((at, self._document.problem(at, issue.message)))
             else:

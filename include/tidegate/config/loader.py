@@ -160,4 +160,6 @@ def _anchored(platform: PlatformConfig, base: Path) -> PlatformConfig:
 
 
 def _absolute(path: str, base: Path) -> str:
+    if "://" in path:
+        return path  # no file: as part of one it would no longer be known for an address
     return str(Path(os.path.normpath(base / Path(path).expanduser())))

@@ -7,23 +7,22 @@ file (``${VAR}``), values under sensitive keys are not shown at all.
 from __future__ import annotations
 
 import datetime
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from tidegate.config.shown import NOT_SHOWN, KeyPath, may_show, shown_text
 from tidegate.errors import ConfigError
+from tidegate.redaction import redacted
 
-KeyPath = tuple[str | int, ...]
-"""Where a value stands: ``("sinks", 0, "webhook", "url")``."""
+__all__ = ["ConfigProblems", "KeyPath", "Problem", "describe", "dotted", "kind_of"]
 
-_SENSITIVE: Final = re.compile(
-    r"password|passwd|secret|token|credential|api_?key|access_?key|private_?key"
-    r"|headers|properties|conf\Z|ur[il]\Z|dsn",
-    re.IGNORECASE,
-)
 _SHOWN_LENGTH: Final = 60
 """Enough of a wrong value to recognise it, short enough for one line."""
+_LONGEST: Final = 500
+"""What a check says may quote what it was given, however long."""
+MOST_TOLD: Final = 100
+"""More than anyone corrects at once; what a file of rubbish leads to stays small."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +36,12 @@ class Problem:
     found: str | None = None
     allowed: str | None = None
     nearest: str | None = None  # the key that was probably meant
+
+    def __post_init__(self) -> None:
+        # A check may quote what it was given, and that may be an address.
+        for name in ("path", "message", "found"):
+            text = getattr(self, name)
+            object.__setattr__(self, name, text and _shortened(redacted(text), _LONGEST))
 
     def __str__(self) -> str:
         place = self.file if self.line is None else f"{self.file}:{self.line}"
@@ -70,10 +75,12 @@ class ConfigProblems(ConfigError):
     """A file was refused, with everything that is wrong with it."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
-        self.problems = tuple(problems)
+        found = tuple(problems)
+        self.problems = found[:MOST_TOLD]
         files = ", ".join(sorted({problem.file for problem in self.problems}))
-        count = len(self.problems)
-        head = f"{count} problem{'' if count == 1 else 's'} in {files}"
+        head = f"{len(found)} problem{'' if len(found) == 1 else 's'} in {files}"
+        if len(found) > MOST_TOLD:
+            head = f"more than {MOST_TOLD} problems in {files}"
         super().__init__(
             "config.invalid",
             "\n".join([head, *(str(problem) for problem in self.problems)]),
@@ -103,24 +110,25 @@ def dotted(path: KeyPath) -> str:
     return text
 
 
-def is_sensitive(path: KeyPath) -> bool:
-    """Whether a value at ``path`` may be, or may hold, a secret."""
-    return any(isinstance(part, str) and _SENSITIVE.search(part) for part in path)
-
-
 def describe(value: object, path: KeyPath, written: str | None = None) -> str:
     """A value as an error may show it; ``written`` is its text in the file, before variables."""
     kind = kind_of(value)
     if isinstance(value, (dict, list)):
         return kind
-    if is_sensitive(path):
-        return f"{kind} (not shown)"
+    if not may_show(path):
+        return f"{kind} {NOT_SHOWN}"
     if value is None:
         return kind
-    text = written if written is not None else _plain(value)
-    if len(text) > _SHOWN_LENGTH:
-        text = text[: _SHOWN_LENGTH - 1] + "…"
+    raw = written if written is not None else value
+    if isinstance(raw, str) and shown_text(raw, path) != raw:
+        return f"{kind} {NOT_SHOWN}"
+    text = _plain(value) if written is None else written
+    text = _shortened(text, _SHOWN_LENGTH)
     return f"{kind} {text}" if kind in ("true or false", "date") else text
+
+
+def _shortened(text: str, length: int) -> str:
+    return text if len(text) <= length else text[: length - 1] + "…"
 
 
 def kind_of(value: object) -> str:

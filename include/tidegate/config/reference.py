@@ -36,6 +36,12 @@ Variables are replaced in values, never in keys, after the YAML is read. Problem
 the file, never a variable's value; values under keys such as `password`, `headers` or `properties`
 are not shown at all.
 
+## How large a file may be
+
+Anchors, aliases and merge keys (`<<`) work as in any YAML. A file has up to a million bytes,
+100,000 values (those behind an alias counted each time it is used) and 40 levels; what passes a
+bound is refused with its line.
+
 ## Which platform file
 
 The path given by `--platform-config`, else `TIDEGATE_PLATFORM_FILE`, else `./platform.yaml`, else

@@ -71,8 +71,10 @@ class PostgresSink(Section):
     port: int = Field(5432, ge=1, le=65535, description="Database port.")
     database: str = Field(description="Database name.")
     username: str = Field("cdc_user", description="Database user.")
-    password: SecretStr = Field(
-        SecretStr("cdc_password"), description="Its password; write ${VAR}, never the value."
+    password: SecretStr | None = Field(
+        None,
+        description="Its password; write ${VAR}, never the value. Required while the sink is"
+        " enabled.",
     )
     target_table: str = Field(description="Table the changes go to.")
     batch_size: int = Field(100, ge=1, description="Changes per insert.")
@@ -273,6 +275,9 @@ class SinkConfig(Section):
             if not present and kind is self.sink_type and kind is not SinkType.ICEBERG:
                 message = f"sink_type is {kind}, so the key {kind} is required"
                 issues.append(Issue((kind.value,), message))
+        if self.enabled and self.postgres is not None and self.postgres.password is None:
+            told = "a required key is missing, while the sink is enabled"
+            issues.append(Issue((SinkType.POSTGRES.value, "password"), told))
         if issues:
             raise WrongTogether(issues)
         return self

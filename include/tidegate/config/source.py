@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from enum import StrEnum
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
 
 from tidegate.config import source_types
-from tidegate.config.base import Section
+from tidegate.config.base import Issue, Section, WrongTogether
 from tidegate.errors import ConfigError
 from tidegate.names import TableId
 
@@ -53,8 +54,10 @@ class SourceConfig(Section):
     port: int = Field(5432, ge=1, le=65535, description="Database port; 3306 by default for mysql.")
     database: str = Field(description="Database name.")
     username: str = Field("cdc_user", description="A user with LOGIN and REPLICATION.")
-    password: SecretStr = Field(
-        SecretStr("cdc_password"), description="Its password; write ${VAR}, never the value."
+    password: SecretStr | None = Field(
+        None,
+        description="Its password; write ${VAR}, never the value. Required for postgres and mysql"
+        ' without connection_id; "" where the server asks for none.',
     )
     tables: tuple[TableName, ...] = Field(
         (), description='Tables to take, schema-qualified: public.orders, public."odd.name".'
@@ -105,10 +108,18 @@ class SourceConfig(Section):
             return {"port": MYSQL_PORT, **data}
         return data
 
+    @model_validator(mode="after")
+    def _some_way_in(self) -> SourceConfig:
+        asked = self.source_type in source_types.BUILT_IN  # a package's may be a file
+        if asked and self.password is None and self.connection_id is None:
+            told = "a required key is missing: password, or connection_id"
+            raise WrongTogether([Issue(("password",), told)])
+        return self
+
     @field_validator("tables")
     @classmethod
     def _no_table_twice(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        twice = sorted({table for table in value if value.count(table) > 1})
+        twice = sorted(table for table, times in Counter(value).items() if times > 1)
         if twice:
             raise ValueError(f"listed more than once: {', '.join(twice)}")
         return value

@@ -15,8 +15,10 @@ from typing import Any, Final
 from tidegate.config.problems import KeyPath
 
 _TOKEN: Final = re.compile(
-    r"\$\$|\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\}|(?P<broken>\$\{)"
+    r"\$\$|\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]{0,1000}))?\}"
+    r"|(?P<broken>\$\{)"
 )
+"""A default has an end: or looking for that of each of many would take minutes."""
 _SECRET_KEYS: Final = frozenset({"password", "token"})
 """Keys typed SecretStr: left as written when secrets are not to be resolved."""
 

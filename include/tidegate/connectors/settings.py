@@ -13,7 +13,7 @@ from pydantic import Field, SecretStr, ValidationError
 from tidegate.config.base import Section
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
-from tidegate.config.source_types import nearest
+from tidegate.config.source_types import BUILT_IN, nearest
 from tidegate.errors import ConfigError
 from tidegate.names import TableId
 
@@ -59,6 +59,13 @@ class SourceSettings(Section):
 
             pipeline = apply_secrets(pipeline, secrets)
         source, own = pipeline.source, cls.own(pipeline, platform)
+        if source.password is None and source.source_type in BUILT_IN:
+            raise ConfigError(
+                "secrets.no_password",
+                f"neither the connection {source.connection_id} nor the file gives a password",
+                hint='add one to the connection; or write password: "" beside connection_id where'
+                " the server asks for none",
+            )
         cls._check_options(source.source_type, source.options, own)
         try:
             return cls(
@@ -67,7 +74,7 @@ class SourceSettings(Section):
                 port=source.port,
                 database=source.database,
                 username=source.username,
-                password=source.password,
+                password=source.password or SecretStr(""),
                 sslmode=source.sslmode,
                 sslrootcert=source.sslrootcert,
                 connect_timeout_seconds=source.connect_timeout_seconds,

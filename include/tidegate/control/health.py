@@ -24,6 +24,7 @@ from tidegate.control.records import PipelineStatus
 from tidegate.control.status import status
 from tidegate.errors import TidegateError
 from tidegate.lake.catalog import open_catalog, resolve
+from tidegate.redaction import redacted
 from tidegate.transports.guard import worth_saying
 
 OK: Final = "ok"
@@ -191,7 +192,7 @@ def _airflow(url: str) -> Answer:
         with urllib.request.urlopen(address, timeout=AIRFLOW_SECONDS) as response:
             found = json.load(response)
     except (urllib.error.URLError, OSError, ValueError) as error:
-        told = f"{address} does not answer ({type(error).__name__})"
+        told = f"{redacted(address)} does not answer ({type(error).__name__})"
         return FAILED, told, f"is Airflow's API server up? {AIRFLOW_VARIABLE} says where"
     states = {name: part.get("status") for name, part in found.items() if isinstance(part, dict)}
     bad = [name for name, state in states.items() if state not in ("healthy", None)]

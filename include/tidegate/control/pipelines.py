@@ -16,6 +16,7 @@ from tidegate.config.folder import declared_id, pipeline_files, pipelines_dir
 from tidegate.config.loader import load_pipeline
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
+from tidegate.config.shown import shown
 from tidegate.control.records import PipelineStatus
 from tidegate.control.running import Running, record
 from tidegate.control.status import status
@@ -151,17 +152,17 @@ def describe(
 ) -> PipelineDescription:
     """What the file says and where the pipeline stands, from the lake alone."""
     catalog = open_catalog(platform, pipeline)
-    source = pipeline.source
+    source, told = pipeline.source, shown(pipeline)
     return PipelineDescription(
         pipeline_id=pipeline.pipeline_id,
         file=None if file is None else str(file),
         running=record(pipeline.pipeline_id, Pauses(catalog, pipeline).current()),
         deployed=is_deployed(catalog, pipeline),
         source_type=source.source_type,
-        host=source.host,
+        host=told["source"]["host"],
         port=source.port,
-        database=source.database,
-        username=source.username,
+        database=told["source"]["database"],
+        username=told["source"]["username"],
         connection_id=source.connection_id,
         slot=pipeline.slot_name,
         publication=pipeline.publication_name,
@@ -169,8 +170,8 @@ def describe(
         control_namespace=pipeline.control_namespace,
         schedules=pipeline.schedules.model_dump(),
         sinks=tuple(f"{s.sink_id} ({s.sink_type.value})" for s in pipeline.sinks if s.enabled),
-        owner=pipeline.owner,
-        tags=pipeline.tags,
+        owner=told["owner"],
+        tags=tuple(told["tags"]),
         tables=tuple(
             TableTarget(
                 t.source,
@@ -232,9 +233,9 @@ def _summary(file: Path, platform: PlatformConfig) -> PipelineSummary:
         state=word.state,
         deployed=deployed,
         source_type=pipeline.source.source_type,
-        database=pipeline.source.database,
+        database=shown(pipeline)["source"]["database"],
         tables=len(pipeline.source.tables),
-        owner=pipeline.owner,
+        owner=shown(pipeline)["owner"],
         at_work=at_work,
     )
 

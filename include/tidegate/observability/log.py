@@ -14,6 +14,8 @@ import sys
 from datetime import UTC, datetime
 from typing import Any, Final, TextIO
 
+from tidegate.redaction import redacted
+
 KEYS: Final[frozenset[str]] = frozenset(
     {
         "pipeline",
@@ -71,6 +73,8 @@ def event(
     if unknown:
         raise KeyError(f"not a log key: {', '.join(sorted(unknown))}")
     if logger.isEnabledFor(level):
+        # Here, not in a formatter: under Airflow the formatter is not ours.
+        fields = {key: redacted(v) if isinstance(v, str) else v for key, v in fields.items()}
         logger.log(level, message, extra={_FIELDS: fields}, stacklevel=2)
 
 
@@ -107,7 +111,7 @@ class LineFormatter(logging.Formatter):
         line = f"{at} {record.levelname:<5} {record.getMessage()}{pairs}"
         if record.exc_info:
             line += "\n" + self.formatException(record.exc_info)
-        return line
+        return redacted(line)
 
 
 class JsonFormatter(logging.Formatter):
@@ -118,9 +122,9 @@ class JsonFormatter(logging.Formatter):
             "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": record.getMessage(),
+            "message": redacted(record.getMessage()),
             **fields_of(record),
         }
         if record.exc_info:
-            body["exception"] = self.formatException(record.exc_info)
+            body["exception"] = redacted(self.formatException(record.exc_info))
         return json.dumps(body, default=str)

@@ -43,6 +43,7 @@ def test_an_unknown_table_is_refused_before_anything_is_done(own_api: Served) ->
         ("gates/hold", {"reason": "x", "abandon": True}),
         ("dead-letters/discard", {"event_ids": []}),
         ("snapshot", {"dry_run": 0}),
+        ("snapshot", {"tables": ["public.orders"], "where": "id > 1\0"}),
     ],
 )
 def test_a_near_miss_is_refused_and_not_taken_for_all(api: Served, path: str, body: object) -> None:
@@ -127,6 +128,9 @@ def test_a_file_is_validated_without_this_servers_variables(
     broken = api.post("/validate", {"config": "pipeline_id: [\n"})
     assert broken.status_code == 422 and broken.json()["code"].startswith("config.")
     assert api.post("/validate", {}).status_code == 422
+    lines = ["a0: &a0 [x]", *(f"a{n}: &a{n} [{f'*a{n - 1},' * 9}]" for n in range(1, 12))]
+    bomb = api.post("/validate", {"config": "\n".join(lines)})
+    assert (bomb.status_code, bomb.json()["problems"][0]["line"]) == (422, 1)
 
 
 def test_moving_a_position_is_planned_before_it_is_done(own_api: Served) -> None:

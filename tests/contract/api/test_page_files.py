@@ -34,7 +34,11 @@ def test_every_file_is_served_as_what_it_is(api: Served) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["../app.py", "%2e%2e/app.py", "..%2fapp.py", "app", "", "no.js", "%2fetc%2fpasswd"]
+    "path",
+    [
+        *("../app.py", "%2e%2e/app.py", "..%2fapp.py", "app", "", "no.js", "%2fetc%2fpasswd"),
+        *("%00", "app/main.js%00", "%00.js", "a" * 300 + ".js", "%ff.js", "%5c..%5capp.py"),
+    ],
 )
 def test_nothing_else_is(api: Served, path: str) -> None:
     assert api.call("GET", f"/static/{path}").status_code in {401, 404}

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
+import yaml
 from websockets.sync.client import connect
 
 from tests.contract.api.test_access import filled, routes, socket_url
@@ -168,3 +170,71 @@ def test_the_socket_sends_everything_then_what_changed(own_api: Served) -> None:
 @pytest.mark.parametrize("path", ["/docs", "/redoc", "/openapi.json"])
 def test_there_are_no_pages_of_the_frameworks_own(api: Served, path: str) -> None:
     assert api.call("GET", path, TOKENS[Role.ADMIN]).status_code == 404
+
+
+def test_no_answer_shows_a_secret_of_a_file(
+    own_api: Served, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whoever may read the state may not read what opens other systems."""
+    canary = "c4nary-never-shown"
+    url = f"https://ann:{canary}@host/services?token={canary}#{canary}"
+    hook = f"https://ann:{canary}@host/services/{canary}?token={canary}"
+    config = yaml.safe_dump(
+        {
+            "pipeline_id": "planted",
+            "owner": url,
+            "tags": [url],
+            "source": {
+                "host": url,
+                "database": url,
+                "username": url,
+                "password": canary,
+                "tables": ["public.orders"],
+                "options": {"api": {"key": canary}, "list": [canary]},
+            },
+            "sinks": [
+                {
+                    "sink_id": "hook",
+                    "sink_type": "webhook",
+                    "webhook": {"url": hook, "headers": {"Authorization": canary}},
+                },
+                {
+                    "sink_id": "lake",
+                    "sink_type": "iceberg",
+                    "iceberg": {"properties": {"my.key": canary, "write.data.path": url}},
+                },
+            ],
+        }
+    )
+    file = own_api.pipelines.directory / "planted.yaml"
+    broken = own_api.pipelines.directory / "broken.yaml"
+    file.write_text(config)
+    broken.write_text(config.replace("planted", "broken") + f"{url!r}: 1\nschedules: '{url}'\n")
+    try:
+        answers = [
+            own_api.get(path, Role.READ)
+            for name in ("planted", "broken")
+            for path in ("/connectors", f"/connectors/{name}", f"/connectors/{name}/status")
+        ]
+        answers += [own_api.post("/validate", {"config": f.read_text()}) for f in (file, broken)]
+        answers += [
+            own_api.post("/connectors", {"config": f.read_text(), "offline": True, "dry_run": True})
+            for f in (file, broken)
+        ]
+        answers.append(own_api.post("/validate", {"name": "planted"}))
+        with connect(
+            own_api.url.replace("http", "ws") + "/api/v1/cdc/status",
+            subprotocols=["tidegate", f"tidegate.token.{TOKENS[Role.READ]}"],  # type: ignore[list-item]
+        ) as socket:
+            told = str(socket.recv(timeout=30))
+    finally:
+        file.unlink()
+        broken.unlink()
+    shown = answers[1].json()["config"]
+    assert shown["sinks"][0]["webhook"]["headers"] == {"Authorization": "(not shown)"}
+    assert shown["sinks"][0]["webhook"]["url"] == "https://…@host/…"
+    assert shown["source"]["password"] == "(not shown)"
+    assert set(shown["source"]["options"]) == {"api", "list"}
+    said = capfd.readouterr()
+    texts = [*(a.text for a in answers), told, said.out, said.err, caplog.text]
+    assert not [re.findall(f".{{0,200}}{canary}", text) for text in texts if canary in text]

@@ -75,12 +75,15 @@ def serving(folder: Path, *words: str, **variables: str) -> Iterator[tuple[int, 
 
 
 def test_a_made_up_token_is_in_a_file_and_not_in_the_output(folder: Path) -> None:
-    with serving(folder) as (port, said):
+    with serving(folder, "--allowed-host", "cdc.example.org") as (port, said):
         token = (folder / "home" / "api-token").read_text().split()[2]
         url = f"http://127.0.0.1:{port}/api/v1/cdc/connectors"
         with httpx.Client(trust_env=False) as client:
             assert client.get(url).status_code == 401
-            answer = client.get(url, headers={"authorization": f"Bearer {token}"})
+            signed = {"authorization": f"Bearer {token}"}
+            answer = client.get(url, headers=signed)
+            for host, status in (("cdc.example.org", 200), ("evil.example", 403)):
+                assert client.get(url, headers=signed | {"host": host}).status_code == status
         assert [item["name"] for item in answer.json()["items"]] == ["shop"]
         assert "server" not in answer.headers
         assert token not in said.read_text() and "api-token" in said.read_text()

@@ -211,3 +211,21 @@ def test_looking_at_the_lake_needs_no_password(tidegate: Any, tmp_path: Path) ->
 
 def test_the_version_is_printed(tidegate: Any) -> None:
     assert tidegate("--version").stdout.startswith("tidegate ")
+
+
+def test_no_output_shows_a_secret_of_a_file(tidegate: Any, tmp_path: Path) -> None:
+    """The rule itself is proven key by key in tests/unit/config/test_shown.py."""
+    canary = "c4nary-never-shown"
+    url = f"https://ann:{canary}@host/path?token={canary}"
+    text = (
+        f"pipeline_id: planted\nowner: {url}\nsource: {{host: '{url}', database: '{url}',"
+        f" username: '{url}', password: {canary}, tables: [a.b], options: {{key: {canary}}}}}\n"
+    )
+    (tmp_path / "planted.yaml").write_text(text)
+    (tmp_path / "broken.yaml").write_text(text.replace("options", f"port: '{url}', options"))
+    described = tidegate("describe", "planted.yaml", "--json")
+    refused = tidegate("validate", "broken.yaml", "--debug")
+    assert json.loads(described.stdout)["result"]["host"] == "https://…@host/path?token=…"
+    assert refused.returncode == 2 and "source.port" in refused.stderr
+    for done in (described, refused):
+        assert canary not in done.stdout + done.stderr

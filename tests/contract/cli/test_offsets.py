@@ -17,7 +17,7 @@ from tidegate.envelope.position import Position
 def cli(desk: Callable[..., Desk], pipeline: PipelineConfig) -> Desk:
     """The files that say what the fixtures ``platform`` and ``pipeline`` say."""
     made = desk()
-    source = {"database": "shop", "tables": list(pipeline.source.tables)}
+    source = {"database": "shop", "password": "unused", "tables": list(pipeline.source.tables)}
     files = {
         "shop.yaml": {"pipeline_id": "shop", "source": source},
         "platform.yaml": {"lake": {"home": "lake"}},

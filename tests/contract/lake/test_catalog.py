@@ -155,7 +155,11 @@ def test_processes_that_start_and_write_at_once_lose_nothing(
                 json.dumps(
                     {
                         "pipeline_id": pipeline.pipeline_id,
-                        "source": {"database": "shop", "tables": list(pipeline.source.tables)},
+                        "source": {
+                            "password": "unused",
+                            "database": "shop",
+                            "tables": list(pipeline.source.tables),
+                        },
                     }
                 ),
                 f"w{number}",

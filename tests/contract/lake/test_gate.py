@@ -79,7 +79,11 @@ def holder(platform: PlatformConfig, pipeline: PipelineConfig) -> Iterator[objec
                 json.dumps(
                     {
                         "pipeline_id": "shop",
-                        "source": {"database": "shop", "tables": [CUSTOMERS, ORDERS]},
+                        "source": {
+                            "password": "unused",
+                            "database": "shop",
+                            "tables": [CUSTOMERS, ORDERS],
+                        },
                     }
                 ),
                 purpose,

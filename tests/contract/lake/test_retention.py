@@ -187,7 +187,8 @@ from tidegate.lake.change_log import ChangeLog
 from tidegate.lake.retention import trim
 
 platform = PlatformConfig.model_validate_json(sys.argv[1])
-pipeline = PipelineConfig(pipeline_id="shop", source=SourceConfig(database="shop"))
+source = SourceConfig(database="shop", password="unused")
+pipeline = PipelineConfig(pipeline_id="shop", source=source)
 log = ChangeLog(open_catalog(platform), pipeline)
 now = datetime.now(UTC) + timedelta(seconds=5)
 trim(log, {"public.orders": boundary("e1", 20)}, now, expire_before=now)

@@ -40,7 +40,7 @@ class LakeLab:
         )
         self.pipeline = PipelineConfig(
             pipeline_id=f"lab_{uuid.uuid4().hex[:10]}",
-            source=SourceConfig(database="lab", tables=tuple(options)),
+            source=SourceConfig(password="unused", database="lab", tables=tuple(options)),
             sinks=(
                 SinkConfig(
                     sink_id="lake", sink_type=SinkType.ICEBERG, iceberg=IcebergSink(tables=options)

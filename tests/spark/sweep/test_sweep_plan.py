@@ -50,7 +50,7 @@ def pipeline(**lake: object) -> PipelineConfig:
     return PipelineConfig.model_validate(
         {
             "pipeline_id": "p",
-            "source": {"database": "d", "tables": ["public.t"]},
+            "source": {"password": "unused", "database": "d", "tables": ["public.t"]},
             "sinks": [{"sink_id": "lake", "sink_type": "iceberg", "iceberg": lake}],
         }
     )

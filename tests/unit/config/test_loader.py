@@ -11,11 +11,13 @@ from tidegate.config.loader import load_pipeline, load_platform, platform_file
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.config.problems import ConfigProblems, Problem
+from tidegate.config.secrets import Secrets
 from tidegate.config.sinks import SinkType, WriteMode
+from tidegate.connectors.settings import SourceSettings
 from tidegate.errors import ConfigError, ExitCode, exit_code, from_dict
 
 SPEC_EXAMPLE = Path(__file__).parent / "data" / "spec_example.yaml"
-MINIMAL = "pipeline_id: demo\nsource: {database: shop, tables: [public.orders]}\n"
+MINIMAL = "pipeline_id: demo\nsource: {password: unused, database: shop, tables: [public.orders]}\n"
 
 
 def written(folder: Path, text: str, name: str = "pipeline.yaml") -> Path:
@@ -96,6 +98,7 @@ sinks:
     )
     assert set(refused(path)) == {
         "source.database",
+        "source.password",
         "source.port",
         "sinks[0].iceberg.table_name",
         "sinks[0].iceberg.tables.a.other",
@@ -135,7 +138,7 @@ def test_duplicate_keys_are_refused_with_both_lines(tmp_path: Path) -> None:
 def test_merge_keys_and_anchors_are_plain_yaml(tmp_path: Path) -> None:
     text = """\
 pipeline_id: demo
-source: {database: shop, tables: [public.a, public.b]}
+source: {password: unused, database: shop, tables: [public.a, public.b]}
 sinks:
   - sink_id: lake
     sink_type: iceberg
@@ -205,7 +208,7 @@ def test_a_variable_that_is_not_set_is_named_with_its_path(
 
 
 def test_half_a_variable_is_refused(tmp_path: Path) -> None:
-    path = written(tmp_path, "pipeline_id: demo\nsource: {database: 'x${Y'}\n")
+    path = written(tmp_path, "pipeline_id: demo\nsource: {password: unused, database: 'x${Y'}\n")
     assert refused(path)["source.database"].message == "not a variable"
 
 
@@ -227,15 +230,16 @@ source:
 @pytest.mark.parametrize(
     "line",
     [
-        "source: {database: d, pasword: hunter2}",
+        "source: {password: unused, database: d, pasword: hunter2}",
         "source: {database: d, password: [hunter2]}",
         "source: {database: d, password: {hunter2: 1}}",
-        "source: {database: d, port: '${T_SECRET}'}",
+        "source: {password: unused, database: d, port: '${T_SECRET}'}",
         "source: {database: d, password: *hunter2}",
         "source: {database: d, password: !hunter2 x}",
         "source: {database: d, password: 'hunter2}",
         "source: hunter2\nsinks: [{sink_id: a, sink_type: webhook, webhook: {url: [hunter2]}}]",
-        "source: {database: d}\nsinks: [{sink_id: a, sink_type: webhook, webhook: {headers:"
+        "source: {password: unused, database: d}\n"
+        "sinks: [{sink_id: a, sink_type: webhook, webhook: {headers:"
         " {Authorization: [hunter2]}}}]",
     ],
 )
@@ -309,3 +313,41 @@ def test_models_are_frozen() -> None:
     with pytest.raises(ValueError, match="frozen"):
         PlatformConfig().health_port = 1  # type: ignore[misc]
     assert PipelineConfig.model_config["extra"] == "forbid"
+
+
+SINK = "sinks: [{sink_id: a, sink_type: postgres, enabled: true, postgres: {database: d, %s}}]\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "missing"),
+    [
+        ("source: {database: d}", "source.password"),
+        ("source: {database: d, source_type: mysql}", "source.password"),
+        ("source: {database: d, password: null}", "source.password"),
+        ('source: {database: d, password: ""}', None),
+        ("source: {database: d, connection_id: shop_db}", None),
+        ("source: {database: d, password: x}\n" + SINK % "target_table: t", "sinks[0].postgres"),
+        ("source: {database: d, password: x}\n" + SINK % "target_table: t, password: x", None),
+        (
+            "source: {database: d, password: x}\n"
+            + (SINK % "target_table: t").replace("true", "false"),
+            None,
+        ),
+    ],
+)
+def test_nothing_has_a_password_that_was_not_given(
+    tmp_path: Path, text: str, missing: str | None
+) -> None:
+    path = written(tmp_path, f"pipeline_id: demo\n{text}\n")
+    if missing is None:
+        assert "cdc_password" not in str(load_pipeline(path).model_dump())
+    else:
+        (place,) = refused(path)
+        assert place.startswith(missing)
+
+
+def test_a_connection_without_a_password_says_so(tmp_path: Path) -> None:
+    path = written(tmp_path, "pipeline_id: demo\nsource: {database: d, connection_id: shop_db}\n")
+    with pytest.raises(ConfigError) as caught:
+        SourceSettings.of(load_pipeline(path), PlatformConfig(), Secrets(host="db"))
+    assert caught.value.code == "secrets.no_password" and "shop_db" in caught.value.message

@@ -117,7 +117,9 @@ def test_jdbc_honours_tls_and_pins_the_session() -> None:
 
 
 def test_secrets_replace_the_files_values() -> None:
-    pipeline = PipelineConfig.model_validate({"pipeline_id": "shop", "source": {"database": "d"}})
+    pipeline = PipelineConfig.model_validate(
+        {"pipeline_id": "shop", "source": {"password": "unused", "database": "d"}}
+    )
     secrets = Secrets.model_validate({"host": "db", "password": "other"})
     found = PostgresSettings.of(pipeline, PlatformConfig(), secrets)
     assert (found.host, found.password.get_secret_value()) == ("db", "other")
@@ -126,7 +128,7 @@ def test_secrets_replace_the_files_values() -> None:
 def test_registry_names_what_there_is() -> None:
     for name in ("mysql", "postgres"):
         assert name in source_types.names()
-        source = {"database": "d", "source_type": name}
+        source = {"database": "d", "password": "unused", "source_type": name}
         pipeline = PipelineConfig.model_validate({"pipeline_id": "shop", "source": source})
         can = registry.open_source(pipeline, PlatformConfig()).capabilities
         assert (Capability.CUT_SHARE in can) is (name == "postgres")
@@ -144,7 +146,7 @@ def test_an_unknown_source_type_is_refused_with_the_nearest_name() -> None:
 
 
 def test_options_that_a_connector_does_not_have_are_refused() -> None:
-    source = {"database": "d", "options": {"slott": 1}}
+    source = {"database": "d", "password": "unused", "options": {"slott": 1}}
     pipeline = PipelineConfig.model_validate({"pipeline_id": "shop", "source": source})
     with pytest.raises(ConfigError, match="slott") as caught:
         registry.open_source(pipeline, PlatformConfig())

@@ -16,7 +16,9 @@ from tidegate.jobs import sweep_drain
 from tidegate.observability.progress import silent
 from tidegate.transports.embedded import SLOT_ACTIVE
 
-PIPELINE = PipelineConfig.model_validate({"pipeline_id": "shop", "source": {"database": "d"}})
+PIPELINE = PipelineConfig.model_validate(
+    {"pipeline_id": "shop", "source": {"password": "unused", "database": "d"}}
+)
 BUSY = HeldError(SLOT_ACTIVE, "another capture", hint="wait")
 WANTED = boundary("e", 20)
 

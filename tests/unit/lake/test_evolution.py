@@ -73,7 +73,7 @@ def lineage(
     tables = {"tables": {"public.orders": {"columns": columns}}} if columns else {}
     pipeline = PipelineConfig(
         pipeline_id="shop",
-        source=SourceConfig(database="shop", tables=("public.orders",)),
+        source=SourceConfig(password="unused", database="shop", tables=("public.orders",)),
         sinks=(
             SinkConfig(
                 sink_id="lake",

@@ -42,7 +42,7 @@ WITH_DOCUMENT = TableSchema(ORDERS, (*ORDER_COLUMNS, column("doc", LogicalType(K
 def target(**sink: Any) -> LakeTarget:
     pipeline = PipelineConfig(
         pipeline_id="shop",
-        source=SourceConfig(database="shop", tables=("public.orders",)),
+        source=SourceConfig(password="unused", database="shop", tables=("public.orders",)),
         sinks=(
             SinkConfig(sink_id="lake", sink_type=SinkType.ICEBERG, iceberg=IcebergSink(**sink)),
         ),

@@ -43,7 +43,7 @@ def target(lake: dict[str, Any] | None = None, **table: Any) -> LakeTarget:
     pipeline = PipelineConfig.model_validate(
         {
             "pipeline_id": "p",
-            "source": {"database": "d", "tables": ["public.t"]},
+            "source": {"password": "unused", "database": "d", "tables": ["public.t"]},
             "sinks": [{"sink_id": "lake", "sink_type": "iceberg", "iceberg": iceberg}],
         }
     )

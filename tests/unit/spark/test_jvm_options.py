@@ -13,7 +13,9 @@ from tidegate.lake import jars
 from tidegate.spark.session import session_conf
 
 DRIVER = "spark.driver.defaultJavaOptions"
-PIPELINE = PipelineConfig.model_validate({"pipeline_id": "shop", "source": {"database": "d"}})
+PIPELINE = PipelineConfig.model_validate(
+    {"pipeline_id": "shop", "source": {"password": "unused", "database": "d"}}
+)
 
 
 def platform(**conf: str) -> PlatformConfig:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 _EXACT: Final = 2**53
 """Beyond, JavaScript's numbers are not exact: such integers travel as text."""
@@ -44,6 +44,22 @@ class Body(BaseModel):
     repeated in errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, hide_input_in_errors=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_zero_bytes(cls, data: Any) -> Any:
+        """No name and no reason has one, and neither processes nor databases take it."""
+        if _has_zero_byte(data):
+            raise ValueError("no text may hold a zero byte")
+        return data
+
+
+def _has_zero_byte(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(_has_zero_byte(one) for pair in value.items() for one in pair)
+    if isinstance(value, list):
+        return any(map(_has_zero_byte, value))
+    return isinstance(value, str) and "\0" in value
 
 
 def example(**values: Any) -> ConfigDict:

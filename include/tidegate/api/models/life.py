@@ -16,8 +16,13 @@ class CreateRequest(Body):
 
     config: str = Field(
         max_length=200_000,
-        description="pipeline.yaml as text; write a password as `${VARIABLE}`.",
-        examples=["pipeline_id: shop\nsource:\n  database: shop\n  tables: [public.orders]\n"],
+        description="pipeline.yaml as text; write a password as `${TIDEGATE_SOURCE_…}`, or name a"
+        " `connection_id`. Other variables of the server are refused, unless whoever runs it"
+        " allowed them.",
+        examples=[
+            "pipeline_id: shop\nsource:\n  host: db.example.com\n  database: shop\n"
+            "  password: ${TIDEGATE_SOURCE_SHOP}\n  tables: [public.orders]\n"
+        ],
     )
     offline: bool = Field(False, description="Do not ask the source whether it is ready.")
     dry_run: bool = False

@@ -233,4 +233,6 @@ class ConnectorSummary(View):
 class ConnectorDetail(ConnectorSummary):
     """A pipeline: its summary and what its file says, without secrets."""
 
-    config: dict[str, object] = Field(description="The file, defaults filled in, secrets left out.")
+    config: dict[str, object] = Field(
+        description="The file, defaults filled in; what may be secret reads `(not shown)`."
+    )

@@ -26,6 +26,7 @@ from tidegate.api.routes.subject import ONE, About, Admitted, Known
 from tidegate.config.loader import load_pipeline
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
+from tidegate.config.shown import shown
 from tidegate.control.pipelines import BROKEN
 from tidegate.control.records import PipelineStatus as StatusRecord
 from tidegate.control.running import RUNNING
@@ -63,7 +64,7 @@ def list_connectors(
 def get_connector(about: About) -> ConnectorDetail:
     """One pipeline, and what its file says."""
     summary = _summary(about.pipeline, about.platform)
-    return ConnectorDetail(**summary.model_dump(), config=public_config(about.pipeline))
+    return ConnectorDetail(**summary.model_dump(), config=shown(about.pipeline))
 
 
 @router.get(f"{ONE}/status")
@@ -103,11 +104,6 @@ def validate(body: ValidateRequest, known: Known) -> ValidationReport:
     return _report(validate_pipeline(pipeline, known.platform, offline=True))
 
 
-def public_config(pipeline: PipelineConfig) -> dict[str, Any]:
-    """The pipeline's configuration without anything secret."""
-    return pipeline.model_dump(mode="json", exclude={"source": {"password"}})
-
-
 def _status(about: Subject, looks: SourceLooks, source: bool) -> StatusRecord:
     if source:
         return looks.status(about)
@@ -127,14 +123,15 @@ def _listed(known: KnownFile, platform: PlatformConfig) -> ConnectorSummary:
 
 def _summary(pipeline: PipelineConfig, platform: PlatformConfig) -> ConnectorSummary:
     now = status(pipeline, platform, ask_source=False)
+    told = shown(pipeline)
     behind = [table.lag_seconds for table in now.tables if table.lag_seconds is not None]
     return ConnectorSummary(
         name=pipeline.pipeline_id,
         type=str(pipeline.source.source_type),
-        database=pipeline.source.database,
+        database=told["source"]["database"],
         tables=list(pipeline.source.tables),
-        owner=pipeline.owner,
-        tags=list(pipeline.tags),
+        owner=told["owner"],
+        tags=told["tags"],
         state=now.running.state if now.running else RUNNING,
         deployed=now.deployed,
         gates=dict(Counter(table.gate.state for table in now.tables)),

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from fastapi import APIRouter, WebSocket, WebSocketDisconnect
 
-from tidegate.api.access import PROTOCOL, Role, access_of, admitted, needs
+from tidegate.api.access import PROTOCOL, Role, access_of, needs, still_authorized
 from tidegate.api.live import LiveStatus, State, changes
 
 router = APIRouter(tags=["live"])
@@ -48,7 +48,7 @@ async def _tell(socket: WebSocket, closed: asyncio.Future[None]) -> None:
         if done:
             return
         if time.monotonic() - asked >= ASK_AGAIN_SECONDS:
-            sees = (await admitted(socket, Role.READ)).sees
+            sees = (await still_authorized(socket, Role.READ)).sees
             asked = time.monotonic()
             await socket.send_json(_message("pulse", {}))
         now = _visible(await live.current(), sees)

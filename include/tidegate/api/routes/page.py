@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -39,7 +40,15 @@ def get_static(path: str) -> FileResponse:
 
 
 def _file(path: str) -> FileResponse:
-    file = (STATIC / path).resolve()
-    if not file.is_relative_to(STATIC) or file.suffix not in _TYPES or not file.is_file():
+    # Looked up, not opened: a path from outside never reaches the file system.
+    file = _files().get(path)
+    if file is None:
         raise HTTPException(404, "there is no such file")
     return FileResponse(file, media_type=_TYPES[file.suffix], headers=_ALWAYS_ASK)
+
+
+@cache
+def _files() -> dict[str, Path]:
+    """What there is, by its path."""
+    found = (file for file in STATIC.rglob("*") if file.suffix in _TYPES and file.is_file())
+    return {file.relative_to(STATIC).as_posix(): file for file in found}

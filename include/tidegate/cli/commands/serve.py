@@ -64,6 +64,15 @@ def serve(
     client_role: Annotated[
         str, typer.Option(help="What certificates without a token may do: read, edit or admin.")
     ] = "read",
+    allowed_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="A name beside its own that the server answers to: a proxy's public name;"
+            " repeatable.",
+            show_default=False,
+        ),
+    ] = None,
     debug: Debug = False,
 ) -> None:
     """Serve the HTTP API until stopped; on loopback, with a token, by default."""
@@ -77,7 +86,14 @@ def serve(
         if client_role not in {Role.READ, Role.EDIT, Role.ADMIN}:
             raise ConfigError("serve.role", f"{client_role} is no role", hint="read, edit or admin")
         settings = ServerSettings(
-            host, port, tls_cert, tls_key, client_ca, Role(client_role), token_file
+            host,
+            port,
+            tls_cert,
+            tls_key,
+            client_ca,
+            Role(client_role),
+            token_file,
+            tuple(allowed_host or ()),
         )
         known = Pipelines(pipelines, load_platform(platform_config), platform_file(platform_config))
         server = standalone(known, settings)
