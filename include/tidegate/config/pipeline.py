@@ -77,9 +77,10 @@ class PipelineConfig(Section):
     sinks: tuple[SinkConfig, ...] = Field(
         (), description="Where changes go; without an iceberg entry the lake's defaults apply."
     )
-    stop_on_incompatible_schema: bool = Field(
-        False,
-        description="A schema change that holds one table holds every table of the pipeline.",
+    stop_on_incompatible_schema: bool | None = Field(
+        None,
+        description="A schema change that holds one table holds every table of the pipeline;"
+        " without the key, platform.yaml's counts.",
     )
     schedules: Schedules = Field(Schedules(), description="When the generated Dags run.")
     verify: VerifyConfig = Field(VerifyConfig(), description="How much verification compares.")

@@ -281,7 +281,9 @@ class PlatformConfig(Section):
         15.0, gt=0, description="How often lag is measured while a pipeline runs."
     )
     stop_on_incompatible_schema: bool = Field(
-        False, description="Stop the whole pipeline, not only the table, on such a change."
+        False,
+        description="A schema change that holds one table holds every table of its pipeline;"
+        " a pipeline.yaml that has the key overrides it.",
     )
     health_port: int = Field(8080, ge=1, le=65535, description="Port of the health server.")
     health_enabled: bool = Field(True, description="Whether long-running processes serve health.")

@@ -277,7 +277,8 @@ class _Run:
             self.gate.hold([source], f"{reason.message} → {reason.hint}", f"apply {self.run}")
             if reason.code == "apply.schema_incompatible":
                 self._incompatible(source, reason)
-            hold_others(self.gate, self.pipeline, source, reason.code, f"apply {self.run}")
+            actor = f"apply {self.run}"
+            hold_others(self.gate, self.pipeline, self.platform, source, reason.code, actor)
         elif isinstance(reason, HeldError):
             status = Status.WAITING
         return TableResult(

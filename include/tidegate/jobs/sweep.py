@@ -348,7 +348,7 @@ class _Sweep:
         lease.check()
         self.gate.end_sweep(run, [target.source], error.code)
         self.gate.hold([target.source], f"{error.message} → {error.hint}", ACTOR)
-        hold_others(self.gate, self.pipeline, target.source, error.code, ACTOR)
+        hold_others(self.gate, self.pipeline, self.platform, target.source, error.code, ACTOR)
 
 
 def _note(noting: Noting, result: SweepResult) -> None:

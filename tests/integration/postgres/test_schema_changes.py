@@ -259,7 +259,7 @@ def test_policies_per_table_and_a_pipeline_that_stops(stack: Callable[..., Stack
             }
         },
     )
-    made.pipeline = made.pipeline.model_copy(update={"stop_on_incompatible_schema": True})
+    made.platform = made.platform.model_copy(update={"stop_on_incompatible_schema": True})
     db = made.db
     for name in ("ignored", "strict", "free"):
         db.sql(
