@@ -17,6 +17,7 @@ from tidegate.api.headers import ResponseHeaders
 from tidegate.api.live import LiveStatus
 from tidegate.api.looks import SourceLooks
 from tidegate.api.pipelines import Pipelines
+from tidegate.api.readiness import look
 from tidegate.api.routes import (
     about,
     connectors,
@@ -34,6 +35,7 @@ from tidegate.api.routes import (
 )
 from tidegate.api.routes.subject import BASE
 from tidegate.api.runner import Runner
+from tidegate.control.readiness import Kept
 
 
 def create_app(pipelines: Pipelines, authorizer: Authorizer, runner: Runner) -> FastAPI:
@@ -53,6 +55,7 @@ def create_app(pipelines: Pipelines, authorizer: Authorizer, runner: Runner) -> 
     app.state.live = LiveStatus(pipelines)
     app.state.looks = SourceLooks()
     app.state.figures = Figures(pipelines)
+    app.state.readiness = Kept(lambda: look(pipelines))
     problems.install(app)
     app.add_middleware(ResponseHeaders)
     app.include_router(health.router)

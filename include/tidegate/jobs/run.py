@@ -66,6 +66,13 @@ class RunOutcome:
         return any(str(table.status) == FAILED for table in self.tables)
 
 
+@dataclass(slots=True)
+class Pulse:
+    """What is known of a run from another thread while it goes on."""
+
+    problem: TidegateError | None = None  # why the last round did not come to its end
+
+
 def run_pipeline(
     spark: SparkSession,
     pipeline: PipelineConfig,
@@ -74,6 +81,7 @@ def run_pipeline(
     interval: float | None,
     stop: threading.Event,
     progress: Progress = silent,
+    pulse: Pulse | None = None,
 ) -> RunOutcome:
     """Run rounds until ``stop``; with ``interval=None`` one, which takes everything up to now.
 
@@ -84,7 +92,7 @@ def run_pipeline(
     try:
         if not stop.is_set():
             deploy(pipeline, platform)
-            job = _Run(spark, pipeline, platform, stop, progress, outcome)
+            job = _Run(spark, pipeline, platform, stop, progress, outcome, pulse)
             _rounds(job, interval)
             job.registering.finish()
     except KeyboardInterrupt:
@@ -101,6 +109,7 @@ def _rounds(job: _Run, interval: float | None) -> None:
     while not job.stop.is_set():
         try:
             job.round()
+            job.pulse.problem = None
             attempt = 0
         except TidegateError as error:
             if interval is not None and error.code == STOPPED_CODE:
@@ -109,6 +118,7 @@ def _rounds(job: _Run, interval: float | None) -> None:
             attempt += 1
             if interval is None or decide(error) is Decision.STOP:
                 raise
+            job.pulse.problem = error
             # Bounded, for an outage of days would overflow the power in it.
             pause = backoff(job.platform.retry, min(attempt, MAX_DOUBLINGS))
             log.event(
@@ -147,6 +157,7 @@ class _Run:
         stop: threading.Event,
         progress: Progress,
         outcome: RunOutcome,
+        pulse: Pulse | None = None,
     ) -> None:
         self.spark = spark
         self.pipeline = pipeline
@@ -154,6 +165,7 @@ class _Run:
         self.stop = stop
         self.progress = progress
         self.outcome = outcome
+        self.pulse = pulse or Pulse()
         self.catalog = open_catalog(platform, pipeline)
         self.gate = Gate(self.catalog, pipeline, platform.gate)
         self.registering = Registering(pipeline, platform)
