@@ -10,15 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from tidegate.config.pipeline import PipelineConfig
+from tidegate.config.pipeline import LAKE_ID, PipelineConfig
 from tidegate.config.sinks import SinkType
 from tidegate.control.records import PipelineStatus
 from tidegate.envelope.position import Position
 from tidegate.lake.topics import Topics
 from tidegate.names import TableId
 
-LAKE: Final = "lake"
-"""The sink of a pipeline whose file names none."""
 PARTITION: Final = 0
 """The change log of a source is one: there are no further partitions."""
 
@@ -103,7 +101,7 @@ def _sinks(
         for sink in pipeline.sinks
         if sink.enabled
     ]
-    return found or [SinkHealth(LAKE, own)]
+    return found or [SinkHealth(LAKE_ID, own)]
 
 
 def _lags(pipeline: PipelineConfig, seen: PipelineStatus) -> list[PartitionLag]:

@@ -93,7 +93,8 @@ def run_pipeline(
         if not stop.is_set():
             deploy(pipeline, platform)
             job = _Run(spark, pipeline, platform, stop, progress, outcome, pulse)
-            _rounds(job, interval)
+            with job.lag.speaking():
+                _rounds(job, interval)
             job.registering.finish()
     except KeyboardInterrupt:
         if not stop.is_set():
@@ -169,7 +170,8 @@ class _Run:
         self.catalog = open_catalog(platform, pipeline)
         self.gate = Gate(self.catalog, pipeline, platform.gate)
         self.registering = Registering(pipeline, platform)
-        self.lag = LagReport(self.catalog, pipeline, platform.lag_monitor_interval_seconds)
+        every = platform.lag_monitor_interval_seconds
+        self.lag = LagReport(open_catalog(platform, pipeline), pipeline, every)
 
     def round(self) -> None:
         """First sweeps, capture up to now, apply, upkeep; ends early between steps on a stop."""

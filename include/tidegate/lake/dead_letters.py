@@ -13,6 +13,7 @@ expires. A settled record whose snapshot is gone from the table counts for good.
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -31,7 +32,7 @@ from pyiceberg.types import (
 )
 
 from tidegate.config.pipeline import PipelineConfig
-from tidegate.envelope.dead_letter import Parked
+from tidegate.envelope.dead_letter import BEHIND_LETTER, Parked, Role
 from tidegate.errors import RetriableError
 from tidegate.lake import commits, positions
 from tidegate.lake.dead_letter_fold import Letter, Lineage, Record, fold, open_batches, prunable
@@ -178,6 +179,16 @@ class DeadLetters:
             record.kind == "parked" and record.table == source and record.run == run
             for record in self._load()
         )
+
+    def worst_code(self, source: str, run: str) -> str:
+        """Why most of the changes failed that ``run`` set aside."""
+        codes = Counter(
+            record.code
+            for record in self._load()
+            if record.kind == "parked" and record.table == source and record.run == run
+            if record.role == Role.FAILED
+        )
+        return codes.most_common(1)[0][0] if codes else BEHIND_LETTER
 
     def values(self, letters: Iterable[Letter]) -> dict[str, dict[str, Any]]:
         """The changes themselves, by event id."""

@@ -22,9 +22,10 @@ class Topics:
         self._names = spelled(sorted({table.name for table in tables}), TOPIC)
 
     def of(self, table: TableId) -> str:
+        """The topic of ``table``, which the file may have stopped naming meanwhile."""
         return self._template.format(
             prefix=self._pipeline.topic_prefix,
             pipeline=self._pipeline.pipeline_id,
-            schema=self._schemas[table.schema],
-            table=self._names[table.name],
+            schema=self._schemas.get(table.schema, TOPIC.spell(table.schema)),
+            table=self._names.get(table.name, TOPIC.spell(table.name)),
         )

@@ -49,6 +49,14 @@ KEYS: Final[frozenset[str]] = frozenset(
         "slot",
         "server",
         "facts",
+        "subject",
+        "previous_version",
+        "new_version",
+        "schema_id",
+        "compatible",
+        "total_lag",
+        "partitions",
+        "sink_id",
     }
 )
 

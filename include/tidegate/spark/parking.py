@@ -21,7 +21,7 @@ from tidegate.config.pipeline import LakeTarget
 from tidegate.config.platform import DlqConfig
 from tidegate.config.sinks import WriteMode
 from tidegate.envelope.change import Op
-from tidegate.envelope.dead_letter import Key, Parked, Role
+from tidegate.envelope.dead_letter import BEHIND_LETTER, Key, Parked, Role
 from tidegate.envelope.log_rows import too_large
 from tidegate.envelope.position import Position
 from tidegate.errors import DataError
@@ -219,7 +219,7 @@ class Parking:
             columns = {share.schema_id: schema.columns for schema, share in self.schemas}
             return value_too_large([columns[row.schema_id][slot].name for slot in lost])
         if role is Role.WAITING:
-            return "apply.behind_letter", "an earlier change of the same row waits"
+            return BEHIND_LETTER, "an earlier change of the same row waits"
         return CAST_FAILED, self._reasons[row.event_id]
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.log_events import Ear
 from tests.support.postgres import SourceDatabase
 from tests.support.stack import Stack
 from tidegate import faults
@@ -18,6 +19,7 @@ from tidegate.jobs.capture import run_capture
 from tidegate.jobs.redrive import run_redrive
 from tidegate.jobs.verify import run_verify
 from tidegate.lake.dead_letter_choice import Choice
+from tidegate.observability import events
 
 pytestmark = [pytest.mark.spark, pytest.mark.postgres]
 
@@ -39,6 +41,7 @@ def test_a_sweep_supersedes_letters_with_its_snapshot_and_not_before(
     stack: Callable[..., Stack],
     fault: Callable[[str], None],
     monkeypatch: pytest.MonkeyPatch,
+    said: Ear,
 ) -> None:
     source_db.sql(
         "CREATE TABLE items (id int PRIMARY KEY, due date)",
@@ -52,6 +55,8 @@ def test_a_sweep_supersedes_letters_with_its_snapshot_and_not_before(
         made.sweep(TABLE, where="id >= 1 and id < 50")
     # The row cannot be swept either: a letter of the sweep takes the place of the log's.
     assert made.swept(TABLE).parked == 1
+    told = [(one.fields["code"], one.fields["rows"]) for one in said.of(events.SINK_WRITE_ERROR)]
+    assert told == [("apply.cast_failed", 1)] * 2, "the log's, then the sweep's"
     assert waiting(made) == 1
     source_db.sql("UPDATE items SET due = '2021-07-07' WHERE id = 7")
     assert catch_up(made).parked == 1
