@@ -36,6 +36,8 @@ class Parked:
     code: str
     message: str
     event: Mapping[str, Any]
+    stack: str = ""
+    """Frames of the code that could not apply it; empty for one that only waits."""
 
     @property
     def event_id(self) -> str:

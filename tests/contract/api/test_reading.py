@@ -107,6 +107,9 @@ def test_letters_show_their_row_to_those_who_may_see_rows(api: Served) -> None:
     assert letter["code"] == "apply.cast_failed" and "key" not in letter
     shown = api.get(f"/connectors/shop/dead-letters/{api.letter}", Role.EDIT).json()
     assert shown["after"] == {"id": "4", "status": "new", "note": "fragile"}
+    facts = shown["headers"]
+    assert len(facts) == 8 and all(name.startswith("dlq.") for name in facts)
+    assert facts["dlq.source_topic"] == "cdc.public.orders" and facts["dlq.sink_id"] == "lake"
     gone = api.get(f"/connectors/shop/dead-letters/{NO_LETTER}")
     assert (gone.status_code, gone.json()["code"]) == (404, "dead_letters.unknown")
 

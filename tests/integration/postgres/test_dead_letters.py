@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,7 @@ from tests.support.stack import Stack
 from tidegate import faults
 from tidegate.config.platform import CaptureConfig, DlqConfig
 from tidegate.control import dead_letters
+from tidegate.envelope.position import Position
 from tidegate.errors import HeldError
 from tidegate.jobs.apply import run_apply
 from tidegate.jobs.capture import run_capture
@@ -24,6 +26,7 @@ from tidegate.observability import events
 pytestmark = [pytest.mark.spark, pytest.mark.postgres]
 
 TABLE = "public.items"
+FRAME = re.compile(r"tidegate/[a-z_/]+\.py:\d+ in [A-Za-z_<>]+")
 REJECT = {"tables": {TABLE: {"columns": {"due": {"policy": "reject"}}}}}
 
 
@@ -51,6 +54,22 @@ def test_a_sweep_supersedes_letters_with_its_snapshot_and_not_before(
     made.swept()
     source_db.sql("UPDATE items SET due = 'infinity' WHERE id = 7")
     assert catch_up(made).parked == 1
+    (letter,) = dead_letters.find(made.pipeline, made.platform, None, Choice()).letters
+    facts = dead_letters.show(made.pipeline, made.platform, letter.event_id).headers
+    stack = facts.pop("dlq.stacktrace").splitlines()
+    assert stack and all(FRAME.fullmatch(line) for line in stack), "code, and no value"
+    assert "tidegate/spark/apply.py" in stack[0]
+    assert facts == {
+        "dlq.source_topic": "cdc.public.items",
+        "dlq.source_partition": "0",
+        "dlq.source_offset": str(Position.parse(letter.position).lsn),
+        "dlq.error_type": "apply.cast_failed",
+        "dlq.error_message": "due cannot take its value exactly",
+        "dlq.timestamp": letter.first_seen.isoformat(),
+        "dlq.sink_id": "lake",
+    }
+    quiet = made.platform.model_copy(update={"dlq": DlqConfig(include_headers=False)})
+    assert dead_letters.show(made.pipeline, quiet, letter.event_id).headers == {}
     with pytest.raises(HeldError, match="1 dead letters"):
         made.sweep(TABLE, where="id >= 1 and id < 50")
     # The row cannot be swept either: a letter of the sweep takes the place of the log's.
@@ -120,6 +139,8 @@ def test_a_value_that_is_too_large_is_a_letter_and_no_sweep_chokes_on_it(
     shown = dead_letters.show(made.pipeline, made.platform, second.event_id)
     assert shown.after == {"id": "2", "n": "2", "v": None, "b": "\\x62"}
     assert shown.unchanged == ("v",)
+    assert shown.headers["dlq.error_type"] == "apply.value_too_large"
+    assert "tidegate/spark/sweep_parking.py" in shown.headers["dlq.stacktrace"]
     assert run_verify(made.spark, made.pipeline, made.platform).tables[0].waiting == 2
     source_db.sql("UPDATE items SET v = 'w' WHERE id = 2", "DELETE FROM items WHERE id = 3")
     assert catch_up(made).parked == 2
