@@ -16,6 +16,7 @@ pytest_plugins = [
     "tests.support.browser",
     "tests.support.cluster",
     "tests.support.lake",
+    "tests.support.log_events",
     "tests.support.mysql",
     "tests.support.postgres",
     "tests.support.shop",

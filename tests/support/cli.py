@@ -6,14 +6,17 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import yaml
 
+from tests.support.api import CLIENT
 from tests.support.postgres import SourceDatabase
 from tidegate.testing.postgres_server import PASSWORD, SUPERUSER
 
@@ -175,6 +178,16 @@ class Desk:
         return document["result" if "result" in document else "error"]
 
 
+def probe(url: str, wanted: Callable[[httpx.Response], bool]) -> httpx.Response:
+    """Ask as a kubelet does, until the answer is ``wanted``."""
+    deadline = time.monotonic() + 60
+    while True:
+        answer = CLIENT.get(url)
+        if wanted(answer) or time.monotonic() > deadline:
+            assert wanted(answer), answer.text
+            return answer
+
+
 @pytest.fixture(scope="module")
 def shell() -> Iterator[Shell]:
     made = Shell()
@@ -222,6 +235,7 @@ def configured(
             "conf": {"spark.sql.shuffle.partitions": "2"},
         },
         "retry": {"max_attempts": 1},
+        "health_port": 0,
     }
     (folder / "pipeline.yaml").write_text(yaml.safe_dump(pipeline), encoding="utf-8")
     (folder / "platform.yaml").write_text(yaml.safe_dump(platform), encoding="utf-8")

@@ -19,6 +19,7 @@ from tidegate.api.hosts import Hosts
 from tidegate.api.live import LiveStatus
 from tidegate.api.looks import SourceLooks
 from tidegate.api.pipelines import Pipelines
+from tidegate.api.readiness import look
 from tidegate.api.routes import (
     about,
     connectors,
@@ -36,6 +37,7 @@ from tidegate.api.routes import (
 )
 from tidegate.api.routes.subject import BASE
 from tidegate.api.runner import Runner
+from tidegate.control.readiness import Kept
 
 
 def create_app(
@@ -57,6 +59,7 @@ def create_app(
     app.state.live = LiveStatus(pipelines)
     app.state.looks = SourceLooks()
     app.state.figures = Figures(pipelines)
+    app.state.readiness = Kept(lambda: look(pipelines))
     problems.install(app)
     app.add_middleware(Admission, hosts=hosts)
     app.add_middleware(ResponseHeaders)  # around it: refusals have them too

@@ -50,6 +50,9 @@ def letter(console: Console, result: LetterDetail) -> None:
         ("schema", result.schema_id),
     ):
         console.print(Text.assemble((f"{name:<11}", "bold"), value), soft_wrap=True)
+    for name, value in result.headers.items():
+        shown = value.replace("\n", f"\n{'':<22}")
+        console.print(Text.assemble((f"{name:<22}", "dim"), shown), soft_wrap=True)
     names = list(result.after or result.before or {})
     grid = figures.grid("column", "before", "after")
     for name in names:

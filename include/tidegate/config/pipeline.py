@@ -34,6 +34,9 @@ RELOAD_SCHEDULE: Final = "@daily"
 SCHEMA_SCHEDULE: Final = "@daily"
 """A few catalog queries: no rows are read and no Spark is started."""
 
+LAKE_ID: Final = "lake"
+"""The sink of a pipeline whose file names none."""
+
 _SCHEDULE = re.compile(
     r"@(once|continuous|hourly|daily|weekly|monthly|quarterly|yearly)|\S+( \S+){4}"
 )
@@ -77,9 +80,10 @@ class PipelineConfig(Section):
     sinks: tuple[SinkConfig, ...] = Field(
         (), description="Where changes go; without an iceberg entry the lake's defaults apply."
     )
-    stop_on_incompatible_schema: bool = Field(
-        False,
-        description="A schema change that holds one table holds every table of the pipeline.",
+    stop_on_incompatible_schema: bool | None = Field(
+        None,
+        description="A schema change that holds one table holds every table of the pipeline;"
+        " without the key, platform.yaml's counts.",
     )
     schedules: Schedules = Field(Schedules(), description="When the generated Dags run.")
     verify: VerifyConfig = Field(VerifyConfig(), description="How much verification compares.")
@@ -135,6 +139,12 @@ class PipelineConfig(Section):
             if sink.sink_type is SinkType.ICEBERG and sink.enabled and sink.iceberg:
                 return sink.iceberg
         return IcebergSink()
+
+    @property
+    def lake_id(self) -> str:
+        """The enabled iceberg sink's name, or what the defaults go by."""
+        enabled = (s for s in self.sinks if s.sink_type is SinkType.ICEBERG and s.enabled)
+        return next((sink.sink_id for sink in enabled), LAKE_ID)
 
     @property
     def namespace(self) -> str:

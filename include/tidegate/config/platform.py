@@ -14,6 +14,8 @@ from tidegate.config.registry import Address, SchemaRegistryConfig
 MIB: Final = 1024 * 1024
 DAY_SECONDS: Final = 86400.0
 
+LOOPBACK: Final = "127.0.0.1"
+"""Nobody but this machine is answered until somebody says otherwise: answers need no token."""
 DRIVER_MEMORY: Final = "2g"
 """Room for merges of a few million changes beside a local Spark's own needs."""
 TABLE_PARALLELISM: Final = 4
@@ -282,9 +284,22 @@ class PlatformConfig(Section):
         15.0, gt=0, description="How often lag is measured while a pipeline runs."
     )
     stop_on_incompatible_schema: bool = Field(
-        False, description="Stop the whole pipeline, not only the table, on such a change."
+        False,
+        description="A schema change that holds one table holds every table of its pipeline;"
+        " a pipeline.yaml that has the key overrides it.",
     )
-    health_port: int = Field(8080, ge=1, le=65535, description="Port of the health server.")
+    health_port: int = Field(
+        8080,
+        ge=0,
+        le=65535,
+        description="Where `run` and `capture --follow` serve /healthz and /readyz; 0: any free"
+        " port.",
+    )
+    health_host: str = Field(
+        LOOPBACK,
+        description="Address that port is opened on; 0.0.0.0 where probes come from another"
+        " machine or, in a container, from outside of it.",
+    )
     health_enabled: bool = Field(True, description="Whether long-running processes serve health.")
     lake: LakeConfig = Field(LakeConfig(), description="Where tables live.")
     spark: SparkConfig = Field(SparkConfig(), description="How Spark is started.")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -19,6 +19,7 @@ from tidegate.lake.dead_letter_choice import Choice
 from tidegate.lake.dead_letter_fold import Letter
 from tidegate.lake.dead_letters import DeadLetters
 from tidegate.lake.schema_history import SchemaHistory
+from tidegate.lake.topics import Topics
 from tidegate.names import TableId
 
 
@@ -60,6 +61,8 @@ class LetterDetail:
     after: dict[str, str | None] | None
     unchanged: tuple[str, ...]
     """Columns that the source did not send, or whose value was too large to be taken."""
+    headers: dict[str, str] = field(default_factory=dict)
+    """The platform specification's facts under its names; none without dlq.include_headers."""
 
 
 def find(
@@ -94,6 +97,7 @@ def show(pipeline: PipelineConfig, platform: PlatformConfig, event_id: str) -> L
             hint="list them with `tidegate dead-letters list`",
         )
     row = DeadLetters(catalog, pipeline).values(found)[event_id]
+    told = _headers(pipeline, found[0], row) if platform.dlq.include_headers else {}
     names = [c.name for c in SchemaHistory(catalog, pipeline).get(found[0].schema_id).columns]
     return LetterDetail(
         letter=_row(found[0]),
@@ -102,7 +106,22 @@ def show(pipeline: PipelineConfig, platform: PlatformConfig, event_id: str) -> L
         before=_by_name(names, row["before"]),
         after=_by_name(names, row["after"]),
         unchanged=tuple(names[max(slot, too_large(slot))] for slot in row["unchanged"] or ()),
+        headers=told,
     )
+
+
+def _headers(pipeline: PipelineConfig, letter: Letter, row: Mapping[str, Any]) -> dict[str, str]:
+    """What a dead-letter topic's message has in its headers. The change log is one partition."""
+    return {
+        "dlq.source_topic": Topics(pipeline).of(TableId.parse(letter.table)),
+        "dlq.source_partition": "0",
+        "dlq.source_offset": str(letter.position.lsn),
+        "dlq.error_type": letter.code,
+        "dlq.error_message": letter.message,
+        "dlq.stacktrace": row.get("stack") or "",
+        "dlq.timestamp": letter.first_seen.isoformat(),
+        "dlq.sink_id": row.get("sink_id") or pipeline.lake_id,
+    }
 
 
 def discard(

@@ -141,10 +141,12 @@ def _ports(platform: PlatformConfig) -> Check:
     port = platform.health_port
     if not platform.health_enabled:
         return Check("ports", SKIPPED, "health_enabled is false: no port is served")
+    if port == 0:
+        return Check("ports", OK, "health_port 0: any free one is taken")
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind(("127.0.0.1", port))
+            probe.bind((platform.health_host, port))
         except OSError:
             fix = "end what listens there, or set health_port in platform.yaml"
             return Check("ports", WARN, f"health_port {port} is in use", fix)

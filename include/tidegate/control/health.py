@@ -1,6 +1,6 @@
 """Health: what a pipeline needs, part by part, ok, degraded or failed (I10).
 
-``/readyz`` and ``tidegate health`` show the same. Every part is looked at, whatever the others say;
+``/readyz`` says what ``tidegate health`` says. Every part is looked at, whatever the others say;
 a part that cannot be asked is failed, never an exception.
 """
 
@@ -12,15 +12,16 @@ import time
 import urllib.error
 import urllib.request
 import uuid
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields
+from typing import Any, Final
 
 from pyiceberg.io import load_file_io
 
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
-from tidegate.control.records import PipelineStatus
+from tidegate.control.records import PipelineStatus, TableStatus
+from tidegate.control.specified_health import PartitionLag, SinkHealth, SourceHealth, specified
 from tidegate.control.status import status
 from tidegate.errors import TidegateError
 from tidegate.lake.catalog import open_catalog, resolve
@@ -36,11 +37,15 @@ AIRFLOW_VARIABLE: Final = "AIRFLOW__API__BASE_URL"
 AIRFLOW_SECONDS: Final = 5.0
 
 
+def worst(states: Iterable[str]) -> str:
+    return max(states, key=_ORDER.index, default=OK)
+
+
 @dataclass(frozen=True, slots=True)
 class Component:
     """One part."""
 
-    name: str  # catalog | storage | source | change_log | gates | airflow
+    name: str  # catalog | storage | source | change_log | writers | gates | airflow
     status: str  # ok | degraded | failed
     detail: str
     hint: str | None = None
@@ -53,15 +58,23 @@ class Health:
 
     pipeline_id: str | None
     components: tuple[Component, ...]
+    source: SourceHealth | None = None
+    sinks: tuple[SinkHealth, ...] = ()
+    consumer_lag: tuple[PartitionLag, ...] = ()
 
     @property
     def status(self) -> str:
-        return max((part.status for part in self.components), key=_ORDER.index, default=OK)
+        return worst(part.status for part in self.components)
 
     @property
     def ok(self) -> bool:
         """Whether work can go on; degraded parts do not stop it."""
         return self.status != FAILED
+
+
+def document(found: Health) -> dict[str, Any]:
+    """What `tidegate health --json` prints."""
+    return {"status": found.status} | {f.name: getattr(found, f.name) for f in fields(found)}
 
 
 Answer = tuple[str, str, str | None]
@@ -74,12 +87,18 @@ def health(platform: PlatformConfig, pipeline: PipelineConfig | None = None) -> 
         _asked("catalog", lambda: _catalog(platform, pipeline)),
         _asked("storage", lambda: _storage(platform, pipeline)),
     ]
+    seen = None
     if pipeline is not None and parts[0].status != FAILED:
-        parts += _pipeline_parts(pipeline, platform)
+        own, seen = pipeline_parts(pipeline, platform)
+        parts += own
     url = os.environ.get(AIRFLOW_VARIABLE)
     if url:
         parts.append(_asked("airflow", lambda: _airflow(url)))
-    return Health(pipeline.pipeline_id if pipeline else None, tuple(parts))
+    if pipeline is None:
+        return Health(None, tuple(parts))
+    told = specified(pipeline, {part.name: part.status != FAILED for part in parts}, seen)
+    lag = told.consumer_lag
+    return Health(pipeline.pipeline_id, tuple(parts), told.source, told.sinks, lag)
 
 
 def check_catalog(platform: PlatformConfig, pipeline: PipelineConfig | None = None) -> Component:
@@ -133,16 +152,24 @@ def _storage(platform: PlatformConfig, pipeline: PipelineConfig | None) -> Answe
     return OK, f"{kind}: written, read and deleted", None
 
 
-def _pipeline_parts(pipeline: PipelineConfig, platform: PlatformConfig) -> list[Component]:
+def pipeline_parts(
+    pipeline: PipelineConfig, platform: PlatformConfig
+) -> tuple[list[Component], PipelineStatus | None]:
+    """Source, change log, writers and gates, and the status they were read from."""
     began = time.monotonic()
     try:
         seen = status(pipeline, platform)
     except TidegateError as error:
         told = f"{error.message} [{error.code}]"
-        return [Component("change_log", FAILED, told, error.hint)]
+        return [Component("change_log", FAILED, told, error.hint)], None
     spent = round(time.monotonic() - began, 3)
-    answers = {"source": _source(seen), "change_log": _log(seen), "gates": _gates(seen)}
-    return [Component(name, *answer, seconds=spent) for name, answer in answers.items()]
+    answers = {
+        "source": _source(seen),
+        "change_log": _log(seen),
+        "writers": _writers(seen),
+        "gates": _gates(seen),
+    }
+    return [Component(name, *answer, seconds=spent) for name, answer in answers.items()], seen
 
 
 def _source(seen: PipelineStatus) -> Answer:
@@ -169,6 +196,30 @@ def _log(seen: PipelineStatus) -> Answer:
         return DEGRADED, told, f"`tidegate start {seen.pipeline_id}`; WAL is kept until then"
     behind = "" if seen.capture_lag_bytes is None else f", {seen.capture_lag_bytes:,} bytes behind"
     return OK, f"captured through {seen.captured_through}{behind}", None
+
+
+def _writers(seen: PipelineStatus) -> Answer:
+    """What each table's last apply or sweep came to. A held table has its reason at its gate."""
+    failures = [(table, failure) for table in seen.tables if (failure := _failure(table))]
+    if not failures:
+        return OK, f"{len(seen.tables)} tables", None
+    errors = [(table.table, failure.get("error") or {}) for table, failure in failures]
+    told = "; ".join(f"{name}: {error.get('message', FAILED)}" for name, error in errors)
+    hints = (error.get("hint") for _, error in errors)
+    return FAILED, told, next((hint for hint in hints if hint), "`tidegate status` shows each")
+
+
+def _failure(table: TableStatus) -> dict[str, Any] | None:
+    """The failed attempt that nothing has made good since."""
+    newest = max(
+        (last for last in (table.last_apply, table.last_sweep) if last is not None),
+        key=lambda last: last["at"],
+        default=None,
+    )
+    if newest is None or newest.get("status") != FAILED or table.gate.state == "held":
+        return None
+    written_since = table.snapshot_at is not None and table.snapshot_at > newest["at"]
+    return None if written_since or table.lag_bytes == 0 else newest
 
 
 def _gates(seen: PipelineStatus) -> Answer:

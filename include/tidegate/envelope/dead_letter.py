@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from tidegate.envelope.position import Position
 
+BEHIND_LETTER: Final = "apply.behind_letter"
+"""The code of a change that nothing is wrong with, but that an earlier one waits."""
 Key = tuple[str | None, ...]
 """A row's key in the source's own text."""
 
@@ -34,6 +36,8 @@ class Parked:
     code: str
     message: str
     event: Mapping[str, Any]
+    stack: str = ""
+    """Frames of the code that could not apply it; empty for one that only waits."""
 
     @property
     def event_id(self) -> str:

@@ -28,6 +28,7 @@ from tidegate.jobs.apply_plan import Plan, Planner, Task, stand
 from tidegate.jobs.apply_result import ApplyResult, Status, TableResult
 from tidegate.jobs.disclosure import as_tidegate_error, frames
 from tidegate.jobs.result import plain
+from tidegate.jobs.write_errors import say_errors
 from tidegate.lake.catalog import open_catalog
 from tidegate.lake.change_log import ChangeLog
 from tidegate.lake.dead_letters import DeadLetters
@@ -39,7 +40,7 @@ from tidegate.lake.reports import Reports
 from tidegate.lake.schema_history import SchemaHistory
 from tidegate.lake.schema_hold import NEEDS_SWEEP, hold_others
 from tidegate.names import TableId
-from tidegate.observability import events, log
+from tidegate.observability import log
 from tidegate.observability.progress import Progress, silent
 
 if TYPE_CHECKING:
@@ -176,6 +177,8 @@ class _Run:
         results.sort(key=lambda result: order[result.table])
         for result in results:
             _say(result, self.pipeline.pipeline_id, self.run)
+        letters = DeadLetters(self.catalog, self.pipeline)
+        say_errors(self.pipeline, letters, self.run, results)
         return results
 
     def _write(self, plan: Plan, until: Position | None) -> list[TableResult]:
@@ -259,18 +262,6 @@ class _Run:
             outcome.parked,
         )
 
-    def _incompatible(self, source: str, reason: TidegateError) -> None:
-        log.event(
-            _LOG,
-            events.SCHEMA_INCOMPATIBLE,
-            level=logging.ERROR,
-            pipeline=self.pipeline.pipeline_id,
-            table=source,
-            run=self.run,
-            code=reason.code,
-            hint=reason.hint,
-        )
-
     def _refused(self, task: Task, error: Exception, seconds: float) -> TableResult:
         reason = as_tidegate_error(error)
         for line in frames(error) if reason is not error else ():
@@ -280,9 +271,8 @@ class _Run:
         if isinstance(reason, DataError) or reason.code in _HOLDING:
             status = Status.HELD
             self.gate.hold([source], f"{reason.message} → {reason.hint}", f"apply {self.run}")
-            if reason.code == "apply.schema_incompatible":
-                self._incompatible(source, reason)
-            hold_others(self.gate, self.pipeline, source, reason.code, f"apply {self.run}")
+            actor = f"apply {self.run}"
+            hold_others(self.gate, self.pipeline, self.platform, source, reason.code, actor)
         elif isinstance(reason, HeldError):
             status = Status.WAITING
         return TableResult(

@@ -9,6 +9,7 @@ import logging
 import threading
 import uuid
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 from pyiceberg.catalog import Catalog
@@ -28,6 +29,7 @@ from tidegate.lake.log_times import LogTimes
 from tidegate.lake.pauses import refuse_stopped
 from tidegate.lake.reports import Reports
 from tidegate.lake.schema_history import SchemaHistory
+from tidegate.lake.version_news import say_versions
 from tidegate.observability import log
 from tidegate.observability.progress import Progress, silent
 from tidegate.transports.embedded import EmbeddedEventSource, Hold
@@ -60,15 +62,17 @@ def run_capture(
         refuse_stopped(catalog, pipeline)
     stop = stop or threading.Event()
     source = open_source(pipeline, platform, secrets)
+    history = SchemaHistory(catalog, pipeline)
     try:
         events = EmbeddedEventSource(
             source,
             ChangeLog(catalog, pipeline),
-            SchemaHistory(catalog, pipeline),
+            history,
             platform.capture,
             platform.retry,
             progress,
             hold=_holder(catalog, pipeline, platform),
+            told=partial(say_versions, history, pipeline),
         )
         heeding = heeding_stops(pipeline, platform, stop) if until is None else nullcontext()
         with heeding:

@@ -80,6 +80,13 @@ class RunOutcome:
         return any(sweep.error is not None for sweep in self.sweeps)
 
 
+@dataclass(slots=True)
+class Pulse:
+    """What is known of a run from another thread while it goes on."""
+
+    problem: TidegateError | None = None  # why the last round did not come to its end
+
+
 def run_pipeline(
     spark: SparkSession,
     pipeline: PipelineConfig,
@@ -88,6 +95,7 @@ def run_pipeline(
     interval: float | None,
     stop: threading.Event,
     progress: Progress = silent,
+    pulse: Pulse | None = None,
 ) -> RunOutcome:
     """Run rounds until ``stop``; with ``interval=None`` one, which takes everything up to now.
 
@@ -97,9 +105,10 @@ def run_pipeline(
     outcome = RunOutcome()
     try:
         if not stop.is_set():
-            job = _Run(spark, pipeline, platform, stop, progress, outcome)
+            job = _Run(spark, pipeline, platform, stop, progress, outcome, pulse)
             job.deploy()
-            _rounds(job, interval)
+            with job.lag.speaking():
+                _rounds(job, interval)
             job.registering.finish()
     except KeyboardInterrupt:
         if not stop.is_set():
@@ -115,6 +124,7 @@ def _rounds(job: _Run, interval: float | None) -> None:
     while not job.stop.is_set():
         try:
             job.round()
+            job.pulse.problem = None
             attempt = 0
         except TidegateError as error:
             if interval is not None and error.code == STOPPED_CODE:
@@ -123,6 +133,7 @@ def _rounds(job: _Run, interval: float | None) -> None:
             attempt += 1
             if interval is None or decide(error) is Decision.STOP:
                 raise
+            job.pulse.problem = error
             # Bounded, for an outage of days would overflow the power in it.
             pause = backoff(job.platform.retry, min(attempt, MAX_DOUBLINGS))
             log.event(
@@ -161,6 +172,7 @@ class _Run:
         stop: threading.Event,
         progress: Progress,
         outcome: RunOutcome,
+        pulse: Pulse | None = None,
     ) -> None:
         self.spark = spark
         self.pipeline = pipeline
@@ -168,10 +180,12 @@ class _Run:
         self.stop = stop
         self.progress = progress
         self.outcome = outcome
+        self.pulse = pulse or Pulse()
         self.catalog = open_catalog(platform, pipeline)
         self.gate = Gate(self.catalog, pipeline, platform.gate)
         self.registering = Registering(pipeline, platform)
-        self.lag = LagReport(self.catalog, pipeline, platform.lag_monitor_interval_seconds)
+        every = platform.lag_monitor_interval_seconds
+        self.lag = LagReport(open_catalog(platform, pipeline), pipeline, every)
         self._asked = time.monotonic()
 
     def deploy(self) -> None:

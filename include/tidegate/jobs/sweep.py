@@ -38,6 +38,7 @@ from tidegate.jobs.sweep_plan import (
     refuse_resume,
 )
 from tidegate.jobs.sweep_result import SweepResult, TableSweep
+from tidegate.jobs.write_errors import say_errors
 from tidegate.lake.audit_trail import Action, AuditTrail, Noting
 from tidegate.lake.catalog import load, open_catalog
 from tidegate.lake.change_log import ChangeLog
@@ -47,6 +48,7 @@ from tidegate.lake.pauses import refuse_stopped
 from tidegate.lake.reports import Reports
 from tidegate.lake.schema_history import SchemaHistory
 from tidegate.lake.schema_hold import NEEDS_SWEEP, hold_others, open_others
+from tidegate.lake.version_news import say_versions
 from tidegate.names import TableId, sweep_branch
 from tidegate.observability import caller, log
 from tidegate.observability.progress import Progress, silent
@@ -116,6 +118,7 @@ def run_sweep(
             _note(noting, result)
     finally:
         source.close()
+    say_errors(pipeline, job.letters, run, result.tables)
     job.report(result)
     return result
 
@@ -259,7 +262,8 @@ class _Sweep:
     def _recorded(self, cut: Cut, tables: Sequence[TableId]) -> SchemaHistory:
         """The cut says exactly which columns the tables have, with the source's numbers."""
         history = SchemaHistory(self.catalog, self.pipeline)
-        history.record_all([(cut.schema(table), cut.position) for table in tables])
+        added = history.record_all([(cut.schema(table), cut.position) for table in tables])
+        say_versions(history, self.pipeline, added)
         looks = {table: facts for table in tables if (facts := cut.facts(table)) is not None}
         history.facts.note(looks, cut.position, cut.position)
         return history
@@ -354,13 +358,13 @@ class _Sweep:
         lease.check()
         self.gate.end_sweep(run, [target.source], error.code)
         self.gate.hold([target.source], f"{error.message} → {error.hint}", ACTOR)
-        hold_others(self.gate, self.pipeline, target.source, error.code, ACTOR)
+        hold_others(self.gate, self.pipeline, self.platform, target.source, error.code, ACTOR)
 
 
 def _note(noting: Noting, result: SweepResult) -> None:
-    swept = sum(table.error is None for table in result.tables)
-    if result.failed:
-        failures = {t.table: t.error.code for t in result.tables if t.error is not None}
+    failures = {t.table: t.error.code for t in result.tables if t.error is not None}
+    swept = len(result.tables) - len(failures)
+    if failures:
         noting.failed(swept=swept, failures=failures)
     else:
         noting.add(swept=swept)

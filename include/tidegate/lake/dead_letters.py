@@ -13,6 +13,7 @@ expires. A settled record whose snapshot is gone from the table counts for good.
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -31,7 +32,7 @@ from pyiceberg.types import (
 )
 
 from tidegate.config.pipeline import PipelineConfig
-from tidegate.envelope.dead_letter import Parked
+from tidegate.envelope.dead_letter import BEHIND_LETTER, Parked, Role
 from tidegate.errors import RetriableError
 from tidegate.lake import commits, positions
 from tidegate.lake.dead_letter_fold import Letter, Lineage, Record, fold, open_batches, prunable
@@ -78,10 +79,14 @@ _SCHEMA: Final = Schema(
         required=False,
     ),
     NestedField(22, "event_id", StringType(), required=False),
+    # Where it was to go, and what in the code refused it; an older table has neither
+    NestedField(23, "sink_id", StringType(), required=False),
+    NestedField(24, "stack", StringType(), required=False),
 )
 VALUES: Final = ("before", "after", "unchanged")
 """Left out of every read but the one that shows or applies a letter: they may be large."""
-_LIGHT: Final = tuple(f.name for f in _SCHEMA.fields if f.name not in VALUES)
+_HEAVY: Final = (*VALUES, "sink_id", "stack")
+_LIGHT: Final = tuple(f.name for f in _SCHEMA.fields if f.name not in _HEAVY)
 # Bounds of row values would put data into metadata (I9).
 _PROPERTIES: Final = {**CONTROL_PROPERTIES, "write.metadata.metrics.default": "none"}
 
@@ -95,6 +100,7 @@ class Entry:
     event_id: str | None = None
     snapshot_id: int | None = None
     batch: str | None = None
+    sink_id: str | None = None
 
 
 class DeadLetters:
@@ -110,6 +116,7 @@ class DeadLetters:
     ) -> None:
         """``read_once``: for a run that holds the leases of its tables; it looks again only after
         it wrote itself. (A letter discarded meanwhile is noticed by the next run.)"""
+        self._sink_id = pipeline.lake_id
         self._once = read_once
         self._stale = True
         self._ledger = Ledger(
@@ -141,7 +148,9 @@ class DeadLetters:
 
     def route(self, source: str, batch: str, run: str, parked: Sequence[Parked]) -> None:
         """Make ``parked`` durable; they count once the batch is published."""
-        self._add(source, run, [Entry("parked", parked=one, batch=batch) for one in parked])
+        sink = self._sink_id
+        entries = [Entry("parked", parked=one, batch=batch, sink_id=sink) for one in parked]
+        self._add(source, run, entries)
 
     def resolve(self, source: str, batch: str, run: str, event_ids: Iterable[str]) -> None:
         """The batch applies these letters."""
@@ -178,6 +187,16 @@ class DeadLetters:
             record.kind == "parked" and record.table == source and record.run == run
             for record in self._load()
         )
+
+    def worst_code(self, source: str, run: str) -> str:
+        """Why most of the changes failed that ``run`` set aside."""
+        codes = Counter(
+            record.code
+            for record in self._load()
+            if record.kind == "parked" and record.table == source and record.run == run
+            if record.role == Role.FAILED
+        )
+        return codes.most_common(1)[0][0] if codes else BEHIND_LETTER
 
     def values(self, letters: Iterable[Letter]) -> dict[str, dict[str, Any]]:
         """The changes themselves, by event id."""
@@ -255,5 +274,7 @@ def _row(entry: Entry) -> dict[str, Any]:
             "position": parked.position.place,
             "key": list(parked.key),
             "new_key": list(parked.new_key),
+            "sink_id": entry.sink_id,
+            "stack": parked.stack,
         }
     return row

@@ -26,7 +26,7 @@ from tidegate.schema.diff import Change, ChangeKind, changes, match
 from tidegate.schema.table import Column, TableSchema
 from tidegate.schema.types import Kind, LogicalType, TextRule, is_wider, parse_type
 
-_POLICY: Final = {
+POLICY_OF: Final = {
     ChangeKind.ADD: "add",
     ChangeKind.WIDEN: "widen",
     ChangeKind.RENAME: "rename",
@@ -37,7 +37,8 @@ _POLICY: Final = {
     ChangeKind.REPLACE: "retype",
     ChangeKind.RECREATE: "recreate",
 }
-"""The key is not among them: the lake's own is looked at, whatever the log said before."""
+"""The policy that decides about a kind of change. The key is not among them: the lake's own is
+looked at, whatever the log said before."""
 _TEXT_OF: Final = {
     Kind.BOOLEAN: TextRule.PG_BOOL,
     Kind.DATE: TextRule.PG_DATETIME,
@@ -197,7 +198,7 @@ class _Lake:
             return True
         if change.kind is ChangeKind.RECREATE and self.sweeping:
             return False
-        name = _POLICY.get(change.kind)
+        name = POLICY_OF.get(change.kind)
         if change.kind is ChangeKind.REPLACE and change.column not in self.fields:
             name = "add"  # the lake never had the one that it follows
         return name is not None and getattr(self.target.schema_changes, name) == "hold"

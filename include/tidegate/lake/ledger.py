@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog
-from pyiceberg.exceptions import TableAlreadyExistsError
+from pyiceberg.exceptions import CommitFailedException, TableAlreadyExistsError
 from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.manifest import DataFile
 from pyiceberg.schema import Schema
@@ -81,7 +81,7 @@ class Ledger:
         """The table, created on first use; two processes may do so at once."""
         table = self.table()
         if table is not None:
-            return table
+            return self._grown(table)
         ensure_namespace(self._catalog, self.identifier[0])
         try:
             return self._catalog.create_table(
@@ -89,6 +89,16 @@ class Ledger:
             )
         except TableAlreadyExistsError:
             return self._catalog.load_table(self.identifier)
+
+    def _grown(self, table: Table) -> Table:
+        """With the columns that came since an older release made it; all of them are optional."""
+        while {field.name for field in self._schema.fields} - set(table.schema().column_names):
+            try:
+                with table.update_schema() as update:
+                    update.union_by_name(self._schema)
+            except CommitFailedException:
+                table.refresh()  # another writer was first, with the same columns or with rows
+        return table
 
     def read(
         self,
@@ -157,6 +167,7 @@ class Ledger:
 
     def rewrite(self, table: Table, rows: Sequence[Mapping[str, Any]], head: int) -> int:
         """One file with ``rows`` takes the place of all others; the past is expired."""
+        self._grown(table)
         old: list[DataFile] = [task.file for task in table.scan().plan_files()]
         new = commits.write_files(table, self._rows(rows)) if rows else []
         try:

@@ -23,10 +23,8 @@ from tidegate.lake.facts_ledger import FactsLedger
 from tidegate.lake.ledger import Ledger
 from tidegate.lake.whole_ledger import WholeLedger
 from tidegate.names import TableId
-from tidegate.observability import events, log
 from tidegate.schema.table import TableSchema
 
-_LOG = log.get(__name__)
 TABLE_NAME: Final = "schema_history"
 
 _SCHEMA: Final = Schema(
@@ -68,8 +66,10 @@ class SchemaHistory:
         self.record_all([(schema, at)])
         return schema.schema_id
 
-    def record_all(self, schemas: Sequence[tuple[TableSchema, Position]]) -> None:
-        """Like :meth:`record`, one after the other, in one commit."""
+    def record_all(
+        self, schemas: Sequence[tuple[TableSchema, Position]]
+    ) -> tuple[SchemaEntry, ...]:
+        """Like :meth:`record`, one after the other, in one commit; the entries that are new."""
         while True:
             known = self._ledger.load()
             entries = known.entries
@@ -79,13 +79,8 @@ class SchemaHistory:
                     new = SchemaEntry(len(entries) + 1, at, now, schema.schema_id, schema)
                     entries = (*entries, new)
             added = entries[len(known.entries) :]
-            if not added:
-                return
-            if self._ledger.append(known, [_row(entry) for entry in added]):
-                break
-        for entry in added:
-            if any(e.schema.table == entry.schema.table and e.seq < entry.seq for e in entries):
-                _say_changed(entry)
+            if not added or self._ledger.append(known, [_row(entry) for entry in added]):
+                return added
 
     def get(self, schema_id: str) -> TableSchema:
         """The schema a log row names."""
@@ -116,11 +111,6 @@ class SchemaHistory:
 
     def drop(self) -> bool:
         return self._ledger.drop()
-
-
-def _say_changed(entry: SchemaEntry) -> None:
-    table, position = str(entry.schema.table), str(entry.at)
-    log.event(_LOG, events.SCHEMA_VERSION_CHANGED, table=table, position=position)
 
 
 def unknown_schema(schema_id: str) -> FatalError:

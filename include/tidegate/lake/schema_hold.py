@@ -9,6 +9,7 @@ from typing import Final
 from pyiceberg.schema import Schema
 
 from tidegate.config.pipeline import PipelineConfig
+from tidegate.config.platform import PlatformConfig
 from tidegate.errors import HeldError
 from tidegate.lake.evolution import SchemaConflict
 from tidegate.lake.gate import Gate, GateState
@@ -92,9 +93,22 @@ def needs_sweep(source: str, reasons: Sequence[str]) -> HeldError:
     )
 
 
-def hold_others(gate: Gate, pipeline: PipelineConfig, source: str, code: str, actor: str) -> None:
+def stops_together(pipeline: PipelineConfig, platform: PlatformConfig) -> bool:
+    """``stop_on_incompatible_schema``: the pipeline's own word, else the platform's."""
+    own = pipeline.stop_on_incompatible_schema
+    return platform.stop_on_incompatible_schema if own is None else own
+
+
+def hold_others(
+    gate: Gate,
+    pipeline: PipelineConfig,
+    platform: PlatformConfig,
+    source: str,
+    code: str,
+    actor: str,
+) -> None:
     """With ``stop_on_incompatible_schema``, every open table stops with ``source``."""
-    if code not in CODES or not pipeline.stop_on_incompatible_schema:
+    if code not in CODES or not stops_together(pipeline, platform):
         return
     states = gate.states(pipeline.source.tables)
     others = [
@@ -105,9 +119,10 @@ def hold_others(gate: Gate, pipeline: PipelineConfig, source: str, code: str, ac
 
 
 def open_others(gate: Gate, pipeline: PipelineConfig, source: str, actor: str) -> tuple[str, ...]:
-    """Open the tables that waited with ``source`` only."""
-    if not pipeline.stop_on_incompatible_schema:
-        return ()
+    """Open the tables that waited with ``source`` only.
+
+    The gate's reason decides, not the key: whoever took the key out since still gets them open.
+    """
     states = gate.states(pipeline.source.tables)
     others = tuple(
         name

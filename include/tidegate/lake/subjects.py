@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tidegate.codecs.avro import render
-from tidegate.codecs.spelling import TOPIC, spelled
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.registry import SchemaRegistryConfig
 from tidegate.lake.registrations import Known
 from tidegate.lake.schema_history import SchemaHistory
+from tidegate.lake.topics import Topics
 from tidegate.names import TableId
 from tidegate.schema.table import TableSchema
 
@@ -30,19 +30,11 @@ class Subjects:
 
     def __init__(self, pipeline: PipelineConfig, config: SchemaRegistryConfig) -> None:
         self._pipeline = pipeline
-        self._template = config.subject
-        tables = pipeline.source.table_ids
-        self._schemas = spelled(sorted({table.schema for table in tables}), TOPIC)
-        self._names = spelled(sorted({table.name for table in tables}), TOPIC)
+        self._topics = Topics(pipeline, config.subject)
 
     def topic(self, table: TableId) -> str:
         """A name of the form the platform specification has for topics."""
-        return self._template.format(
-            prefix=self._pipeline.topic_prefix,
-            pipeline=self._pipeline.pipeline_id,
-            schema=self._schemas[table.schema],
-            table=self._names[table.name],
-        )
+        return self._topics.of(table)
 
     def entries(self, schema: TableSchema) -> Iterator[Entry]:
         """The key's, if there is one, and the row's."""

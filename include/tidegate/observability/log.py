@@ -51,6 +51,14 @@ KEYS: Final[frozenset[str]] = frozenset(
         "slot",
         "server",
         "facts",
+        "subject",
+        "previous_version",
+        "new_version",
+        "schema_id",
+        "compatible",
+        "total_lag",
+        "partitions",
+        "sink_id",
     }
 )
 

@@ -21,12 +21,13 @@ from tidegate.config.pipeline import LakeTarget
 from tidegate.config.platform import DlqConfig
 from tidegate.config.sinks import WriteMode
 from tidegate.envelope.change import Op
-from tidegate.envelope.dead_letter import Key, Parked, Role
+from tidegate.envelope.dead_letter import BEHIND_LETTER, Key, Parked, Role
 from tidegate.envelope.log_rows import too_large
 from tidegate.envelope.position import Position
 from tidegate.errors import DataError
 from tidegate.lake.dead_letter_fold import Letter
 from tidegate.lake.waiting import Step, Waiting, who_waits
+from tidegate.observability.frames import code_frames
 from tidegate.schema.table import TableSchema
 from tidegate.spark.fitness import CAST_FAILED, failing_columns
 from tidegate.spark.local_rows import local_rows
@@ -59,6 +60,7 @@ class Parking:
     """Those that wait already."""
     parked: Mapping[str, Role] = field(default_factory=dict)
     """By event id: the rows of a sweep share their place in the log."""
+    _stack: str = ""
     _reasons: dict[str, str] = field(default_factory=dict)
     """Event id of a failing change → the columns that could not take it."""
 
@@ -81,6 +83,8 @@ class Parking:
         if not self.limits.enabled or not self.limits.max_dead_letters:
             raise cause
         self._refuse_truncates()
+        if self.limits.include_headers:
+            self._stack = code_frames(cause)
         self._find_failing(batch)
         before = len(self.parked)
         if self.shape.key:
@@ -211,6 +215,7 @@ class Parking:
             code=code,
             message=message,
             event=event,
+            stack=self._stack if role is Role.FAILED else "",
         )
 
     def _diagnosis(self, row: Row, role: Role) -> tuple[str, str]:
@@ -219,7 +224,7 @@ class Parking:
             columns = {share.schema_id: schema.columns for schema, share in self.schemas}
             return value_too_large([columns[row.schema_id][slot].name for slot in lost])
         if role is Role.WAITING:
-            return "apply.behind_letter", "an earlier change of the same row waits"
+            return BEHIND_LETTER, "an earlier change of the same row waits"
         return CAST_FAILED, self._reasons[row.event_id]
 
 

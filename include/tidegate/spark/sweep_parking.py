@@ -28,6 +28,7 @@ from tidegate.envelope.dead_letter import Key, Parked, Role
 from tidegate.envelope.log_rows import too_large
 from tidegate.errors import DataError
 from tidegate.lake.dead_letters import DeadLetters
+from tidegate.observability.frames import code_frames
 from tidegate.schema.table import TableSchema
 from tidegate.spark.audit import column as named
 from tidegate.spark.casts import cast
@@ -165,6 +166,7 @@ class SweepParking:
             role=Role.FAILED,
             code=code,
             message=message,
+            stack=code_frames() if self.limits.include_headers else "",
             event={
                 "tx_id": None,
                 "commit_ts": self.cut_time,

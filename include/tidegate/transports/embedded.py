@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -23,7 +23,7 @@ from tidegate.errors import Decision, HeldError, TidegateError, decide
 from tidegate.faults import point
 from tidegate.lake.change_log import ChangeLog
 from tidegate.lake.log_writer import LogWriter
-from tidegate.lake.schema_history import SchemaHistory
+from tidegate.lake.schema_history import SchemaEntry, SchemaHistory
 from tidegate.observability import log
 from tidegate.observability.progress import Progress, silent
 from tidegate.transports.protocol import CaptureResult, Until
@@ -36,6 +36,9 @@ SLOT_ACTIVE: Final = "capture.slot_active"
 
 Hold = Callable[[TableHold], None]
 """Closes a table's gate; may be told again of what was closed already."""
+
+Told = Callable[[Sequence[SchemaEntry]], None]
+"""Hears of schemas that are new and durable."""
 
 
 @dataclass(slots=True)
@@ -59,6 +62,7 @@ class EmbeddedEventSource:
         retry: RetryConfig,
         progress: Progress = silent,
         hold: Hold | None = None,
+        told: Told = lambda added: None,
     ) -> None:
         self._source = source
         self._log = change_log
@@ -67,6 +71,7 @@ class EmbeddedEventSource:
         self._retry = retry
         self._progress = progress
         self._hold = hold or _refuse_hold
+        self._told = told
         self._tally = _Tally()
 
     def start(self, until: Until, stop: threading.Event) -> CaptureResult:
@@ -138,8 +143,9 @@ class _Run:
     def _take(self, batch: ChangeBatch) -> None:
         owner, tally = self._owner, self._owner._tally
         if batch.schemas:
-            owner._history.record_all([(seen.schema, seen.at) for seen in batch.schemas])
+            added = owner._history.record_all([(seen.schema, seen.at) for seen in batch.schemas])
             point("capture.after_schema")
+            owner._told(added)
         for table, at in batch.rewritten:
             owner._history.facts.rewritten(str(table), at)
         for table, at in batch.astray:

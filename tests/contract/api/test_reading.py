@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 
 import pytest
 import yaml
@@ -12,8 +13,11 @@ from websockets.sync.client import connect
 from tests.contract.api.test_access import filled, routes, socket_url
 from tests.support.api import SECRET, TOKENS, Served
 from tidegate.api.access import Role
+from tidegate.api.readiness import look
 from tidegate.control import gates
+from tidegate.control.running import start, stop
 
+LAG_FIELDS = {"topic", "partition", "lag", "offset"}
 NO_LETTER = "00000000-0000-0000-0000-000000000000"
 ORDERS = "/connectors/shop/tables/public.orders"
 
@@ -105,6 +109,9 @@ def test_letters_show_their_row_to_those_who_may_see_rows(api: Served) -> None:
     assert letter["code"] == "apply.cast_failed" and "key" not in letter
     shown = api.get(f"/connectors/shop/dead-letters/{api.letter}", Role.EDIT).json()
     assert shown["after"] == {"id": "4", "status": "new", "note": "fragile"}
+    facts = shown["headers"]
+    assert len(facts) == 8 and all(name.startswith("dlq.") for name in facts)
+    assert facts["dlq.source_topic"] == "cdc.public.orders" and facts["dlq.sink_id"] == "lake"
     gone = api.get(f"/connectors/shop/dead-letters/{NO_LETTER}")
     assert (gone.status_code, gone.json()["code"]) == (404, "dead_letters.unknown")
 
@@ -144,12 +151,35 @@ def test_no_answer_holds_the_sources_password(api: Served) -> None:
 
 def test_health_says_more_to_those_who_are_known(api: Served) -> None:
     ready = api.call("GET", "/readyz")
-    assert ready.status_code == 200
-    assert ready.json()["components"] == {"catalog": "ok", "storage": "ok", "pipelines": "ok"}
-    parts = {
-        p["name"]: p["status"] for p in api.get("/connectors/shop/health").json()["components"]
+    assert ready.status_code == 503, "the source of a pipeline at work is dead"
+    assert ready.json() == {
+        "status": "not ready",
+        "components": {"catalog": "ok", "storage": "ok", "pipelines": "failed"},
     }
+    told = api.get("/connectors/shop/health").json()
+    parts = {part["name"]: part["status"] for part in told["components"]}
     assert parts["catalog"] == "ok" and parts["source"] == "failed"
+    assert told["pipeline_id"] == "shop"
+    assert told["source"] == {"connector": {"state": "FAILED"}, "tasks": [{"state": "RUNNING"}]}
+    assert told["sinks"] == [{"sink_id": "lake", "status": "running"}]
+    assert {lag["topic"] for lag in told["consumer_lag"]} == {
+        "cdc.public.orders",
+        "cdc.public.customers",
+    }
+    assert all(set(lag) == LAG_FIELDS for lag in told["consumer_lag"])
+
+
+def test_a_pipeline_without_work_does_not_make_a_server_unready(own_api: Served) -> None:
+    looked = partial(look, own_api.pipelines)
+    assert looked()["pipelines"] == "failed"
+    stop(own_api.pipeline, own_api.platform, reason="moving house")
+    assert looked()["pipelines"] == "ok"
+    file = own_api.pipelines.directory / "bad.yaml"
+    file.write_text("pipeline_id: bad\nsource: 7\n")
+    assert looked()["pipelines"] == "degraded"
+    file.unlink()
+    start(own_api.pipeline, own_api.platform, reason="seen")
+    assert looked()["pipelines"] == "failed"
 
 
 def test_the_socket_sends_everything_then_what_changed(own_api: Served) -> None:

@@ -10,14 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.shop import Shop
+from tests.support.shop import ORDERS, Shop
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import LakeConfig, PlatformConfig
 from tidegate.control import doctor as control_doctor
 from tidegate.control.doctor import doctor
-from tidegate.control.gates import hold
-from tidegate.control.health import AIRFLOW_VARIABLE, Component, health
+from tidegate.control.gates import hold, open_gates
+from tidegate.control.health import AIRFLOW_VARIABLE, Component, document, health
 from tidegate.control.running import stop
+from tidegate.errors import FatalError
+from tidegate.jobs.apply_result import ApplyResult, Status, TableResult
+from tidegate.jobs.result import plain
+from tidegate.lake.reports import Reports
 
 
 @pytest.fixture(autouse=True)
@@ -82,12 +86,69 @@ def test_a_source_that_is_away_fails_and_hides_nothing(
         "storage": "ok",
         "source": "failed",
         "change_log": "degraded",
+        "writers": "ok",
         "gates": "degraded",
     }
     assert found.status == "failed" and not found.ok
+    assert plain(found.source) == {
+        "connector": {"state": "FAILED"},
+        "tasks": [{"state": "PAUSED"}],
+    }
     said = {component.name: component for component in found.components}
     assert "moving house" in said["change_log"].detail
     assert "a look" in said["gates"].detail and said["gates"].hint
+
+
+def test_health_has_the_specifications_form(
+    shop: Shop, platform: PlatformConfig, away: PipelineConfig
+) -> None:
+    at = shop.capture()
+    shop.stands(ORDERS, [at])
+    shop.orders.insert("1", "x", None)
+    shop.orders.commit()
+    shop.capture()
+    sink = {"sink_id": "iceberg-lake", "sink_type": "iceberg", "iceberg": {}}
+    off = {"sink_id": "off", "sink_type": "iceberg", "enabled": False, "iceberg": {}}
+    text = away.model_dump() | {"sinks": [sink, off], "topic_prefix": "cdc"}
+    told = plain(document(health(platform, PipelineConfig.model_validate(text))))
+    assert {name: told[name] for name in ("pipeline_id", "source", "sinks", "consumer_lag")} == {
+        "pipeline_id": "shop",
+        "source": {"connector": {"state": "FAILED"}, "tasks": [{"state": "RUNNING"}]},
+        "sinks": [{"sink_id": "iceberg-lake", "status": "running"}],
+        "consumer_lag": [
+            {"topic": "cdc.public.customers", "partition": 0, "lag": None, "offset": None},
+            {"topic": "cdc.public.orders", "partition": 0, "lag": 0x10, "offset": at.lsn},
+        ],
+    }
+    assert (told["status"], told["components"][0]["name"]) == ("failed", "catalog")
+
+
+def test_a_writer_that_failed_is_failed_until_it_wrote_or_somebody_holds_its_table(
+    shop: Shop, platform: PlatformConfig, away: PipelineConfig
+) -> None:
+    at = shop.capture()
+    shop.stands(ORDERS, [at])
+    shop.orders.insert("1", "x", None)
+    shop.orders.commit()
+    later = shop.capture()
+
+    def writers() -> tuple[str, str, str | None, str]:
+        found = health(platform, away)
+        (part,) = [part for part in found.components if part.name == "writers"]
+        return part.status, part.detail, part.hint, found.sinks[0].status
+
+    error = FatalError("apply.broken", "the writer broke", hint="mend it")
+    failed = ApplyResult("r1", [TableResult(ORDERS, Status.FAILED, error=error)])
+    reports = Reports(shop.catalog, away)
+    reports.add("apply", "r1", plain(failed))
+    assert writers() == ("failed", f"{ORDERS}: the writer broke", "mend it", "failed")
+    hold(away, platform, ["orders"], reason="a look", actor="ann")
+    assert writers()[0] == "ok", "the gate says what is wrong"
+    open_gates(away, platform, ["orders"], reason="seen", actor="ann")
+    assert writers()[0] == "failed"
+    shop.stands(ORDERS, [later])
+    assert writers()[0] == "ok"
+    assert writers()[3] == "running"
 
 
 def test_a_storage_that_cannot_be_written_is_failed(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from tests.support.shop import Shop
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.control.running import start, stop
-from tidegate.errors import STOPPED_CODE, HeldError
+from tidegate.errors import STOPPED_CODE, HeldError, RetriableError, TidegateError
 from tidegate.jobs import run
 from tidegate.observability.progress import silent
 
@@ -53,6 +53,26 @@ def test_it_waits_and_goes_on(
         rounds.stop.set()
         thread.join(30)
     assert not thread.is_alive()
+
+
+def test_a_round_that_fails_is_known_until_one_goes_through(
+    rounds: Rounds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = RetriableError("source.unreachable", "no answer", hint="wait")
+    seen: list[TidegateError | None] = []
+
+    def capture() -> None:
+        seen.append(rounds.pulse.problem)
+        if len(seen) == 1:
+            raise broken
+        if len(seen) == 3:
+            rounds.stop.set()
+
+    monkeypatch.setattr(rounds, "_capture", capture)
+    retry = rounds.platform.retry.model_copy(update={"initial_wait_seconds": 0})
+    rounds.platform = rounds.platform.model_copy(update={"retry": retry})
+    run._rounds(rounds, 0)
+    assert seen == [None, broken, None]
 
 
 def test_one_round_ends_as_stopped(

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
+import pytest
 from pyiceberg.catalog import Catalog
+from pyiceberg.schema import Schema
 
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.envelope.dead_letter import Parked, Role
 from tidegate.envelope.position import boundary
+from tidegate.lake import dead_letters
 from tidegate.lake.dead_letter_fold import Lineage, fold
 from tidegate.lake.dead_letters import DeadLetters
 
@@ -43,6 +47,25 @@ def test_values_are_read_of_the_letters_asked_for_only(
     assert letters.values([]) == {}
     found = letters.values(waiting[1:])
     assert {name: row["after"] for name, row in found.items()} == {"e-2": ["2", "infinity"]}
+
+
+def test_a_table_of_an_older_release_takes_letters_with_all_their_facts(
+    catalog: Catalog, pipeline: PipelineConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    older = Schema(*(f for f in dead_letters._SCHEMA.fields if f.name not in ("sink_id", "stack")))
+    before = DeadLetters(catalog, pipeline)
+    with monkeypatch.context() as past:
+        past.setattr(dead_letters, "_SCHEMA", older)
+        DeadLetters(catalog, pipeline)._ledger.open()
+    assert before._load() == ()
+    assert "stack" not in catalog.load_table(before.identifier).schema().column_names
+    failed = replace(row_of_a_sweep("1"), stack="tidegate/spark/apply.py:1 in write")
+    before.route(ORDERS, "b1", "run1", [failed])
+    (letter,) = fold(before._load(), Lineage({"b1": 1}, frozenset({1})))
+    row = before.values([letter])["e-1"]
+    assert (row["sink_id"], row["stack"]) == ("lake", failed.stack)
+    before.route(ORDERS, "b2", "run1", [row_of_a_sweep("2")])
+    assert len(before._load()) == 2
 
 
 def test_a_sweep_of_the_same_name_is_known_to_have_set_rows_aside(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -11,6 +12,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import IntegerType, LongType, NestedField
 
 from tidegate import faults
+from tidegate.config.loader import load_pipeline, load_platform
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.control import schemas as control
@@ -139,15 +141,45 @@ def test_a_pipeline_that_stopped_goes_on_with_the_approval(
     gate: Gate, pipeline: PipelineConfig, platform: PlatformConfig
 ) -> None:
     code = "apply.schema_incompatible"
-    hold_others(gate, pipeline, "public.orders", code, "apply")
+    hold_others(gate, pipeline, platform, "public.orders", code, "apply")
     assert state(gate, "public.customers") is GateState.OPEN
     stopping = pipeline.model_copy(update={"stop_on_incompatible_schema": True})
-    hold_others(gate, stopping, "public.orders", "apply.cast_failed", "apply")
+    hold_others(gate, stopping, platform, "public.orders", "apply.cast_failed", "apply")
     assert state(gate, "public.customers") is GateState.OPEN
-    hold_others(gate, stopping, "public.orders", code, "apply")
+    hold_others(gate, stopping, platform, "public.orders", code, "apply")
     assert state(gate, "public.customers") is GateState.HELD
-    opened = approve(stopping, platform, "orders", Answer(), actor="ann").opened
+    # The key was taken out meanwhile: what it closed opens all the same.
+    opened = approve(pipeline, platform, "orders", Answer(), actor="ann").opened
     assert opened == ("public.customers", "public.orders")
+
+
+@pytest.mark.parametrize(
+    ("platform_says", "pipeline_says", "stops"),
+    [
+        ("true", None, True),
+        ("true", "false", False),
+        ("true", "true", True),
+        ("false", "true", True),
+        (None, "true", True),
+        ("false", None, False),
+        (None, None, False),
+    ],
+)
+def test_either_file_stops_the_pipeline_and_the_pipelines_own_word_wins(
+    gate: Gate, tmp_path: Path, platform_says: str | None, pipeline_says: str | None, stops: bool
+) -> None:
+    def written(name: str, text: str, says: str | None) -> Path:
+        line = "" if says is None else f"stop_on_incompatible_schema: {says}\n"
+        (tmp_path / name).write_text(text + line)
+        return tmp_path / name
+
+    tables = "tables: [public.orders, public.customers]"
+    shop = f"pipeline_id: shop\nsource: {{database: d, password: p, {tables}}}\n"
+    loaded = load_pipeline(written("pipeline.yaml", shop, pipeline_says))
+    platform = load_platform(written("platform.yaml", "version: 1\n", platform_says))
+    code = "apply.schema_incompatible"
+    hold_others(gate, loaded, platform, "public.orders", code, "apply")
+    assert (state(gate, "public.customers") is GateState.HELD) is stops
 
 
 def test_a_word_is_about_the_change_that_was_shown(

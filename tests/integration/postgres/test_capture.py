@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import subprocess
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.support.log_events import Ear
 from tests.support.postgres import SourceDatabase
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
@@ -25,6 +27,7 @@ from tidegate.jobs.deploy import deploy
 from tidegate.lake.catalog import open_catalog
 from tidegate.lake.change_log import ChangeLog
 from tidegate.lake.schema_history import SchemaHistory
+from tidegate.observability import events
 
 pytestmark = pytest.mark.postgres
 
@@ -187,7 +190,7 @@ def _until_a_slot_waits(source_db: SourceDatabase) -> None:
 
 
 def test_ddl_within_a_batch_gives_each_row_its_own_schema(
-    any_source_db: SourceDatabase, taken: PipelineConfig, platform: PlatformConfig
+    any_source_db: SourceDatabase, taken: PipelineConfig, platform: PlatformConfig, said: Ear
 ) -> None:
     any_source_db.sql(
         "INSERT INTO notes VALUES (1, 'old')",
@@ -200,6 +203,15 @@ def test_ddl_within_a_batch_gives_each_row_its_own_schema(
     assert [c.name for c in history.get(old["schema_id"]).columns] == ["id", "note"]
     assert [c.name for c in history.get(new["schema_id"]).columns] == ["id", "note", "extra"]
     assert new["after"] == ["2", "new", "t"]
+    (changed,) = said.of(events.SCHEMA_VERSION_CHANGED)
+    assert changed.fields["subject"] == "cdc.public.notes-value" and changed.fields["compatible"]
+    assert (changed.fields["previous_version"], changed.fields["new_version"]) == (1, 2)
+    any_source_db.sql(
+        "ALTER TABLE notes ALTER note TYPE int USING 7", "INSERT INTO notes VALUES (3, 3, true)"
+    )
+    run_capture(taken, platform)
+    retyped = said.of(events.SCHEMA_VERSION_CHANGED)[-1]
+    assert (retyped.level, retyped.fields["compatible"]) == (logging.WARNING, False)
 
 
 def test_a_quiet_run_commits_nothing_and_an_idle_interval_releases_wal(

@@ -6,14 +6,20 @@ from __future__ import annotations
 import base64
 import json
 import os
+import signal
+import socket
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.cli import INCLUDE, Desk, configured
+from tests.support.api import CLIENT
+from tests.support.cli import INCLUDE, Desk, configured, probe
 from tests.support.postgres import SourceDatabase
 from tidegate.errors import STOPPED_CODE
 from tidegate.testing.postgres_server import PASSWORD, SUPERUSER
@@ -133,3 +139,64 @@ def test_from_init_to_delete(source_db: SourceDatabase, desk: Callable[..., Desk
     assert cli.result("list")["pipelines"] == []
     actions = [entry["action"] for entry in cli.result("audit", "day.yaml")["entries"]]
     assert actions == ["delete", "undeploy", "start", "stop", "deploy", "create"]
+
+
+def test_a_capture_that_follows_says_on_its_port_whether_it_is_ready(
+    source_db: SourceDatabase, tmp_path: Path
+) -> None:
+    source_db.sql("CREATE TABLE orders (id int PRIMARY KEY)")
+    cli = configured(tmp_path, source_db, "public.orders")
+    cli.result("deploy")
+    with cli.start("capture", "--follow", "--json") as capture:
+        assert capture.stderr is not None and capture.stdout is not None
+        said = iter(capture.stderr.readline, "")
+        (url,) = [line.split()[1] for line in [next(said)] if line.startswith("health ")]
+        assert url.startswith("http://127.0.0.1:")
+        assert CLIENT.get(url.replace("readyz", "healthz")).json() == {"status": "ok"}
+        ready = probe(url, lambda answer: answer.status_code == 200).json()
+        assert ready["pipeline_id"] == source_db.name and ready["status"] in ("ok", "degraded")
+        assert ready["source"]["connector"] == {"state": "RUNNING"}
+        assert ready["sinks"] == [{"sink_id": "lake", "status": "running"}]
+        assert [lag["topic"] for lag in ready["consumer_lag"]] == ["cdc.public.orders"]
+
+        with source_db.server.connect() as admin:  # no new connection is let in: a dead source
+            admin.execute(f'ALTER DATABASE "{source_db.name}" ALLOW_CONNECTIONS false')
+            dead = probe(url, lambda answer: answer.status_code == 503).json()
+            admin.execute(f'ALTER DATABASE "{source_db.name}" ALLOW_CONNECTIONS true')
+        assert dead["components"]["source"] == "failed" and PASSWORD not in str(dead)
+        assert dead["source"]["connector"] == {"state": "FAILED"}
+        probe(url, lambda answer: answer.status_code == 200)
+
+        source_db.sql("INSERT INTO orders VALUES (1)")
+        assert any(line.startswith("capture") for line in said), "the change is in hand"
+        with closing(sqlite3.connect(tmp_path / "home" / "catalog.db")) as catalog:
+            catalog.execute("BEGIN EXCLUSIVE")  # what is to be drained cannot be committed yet
+            capture.send_signal(signal.SIGTERM)
+            stopping = probe(url, lambda answer: answer.json()["status"] == "stopping")
+            assert stopping.status_code == 503 and capture.poll() is None
+            assert CLIENT.get(url.replace("readyz", "healthz")).status_code == 200
+            catalog.rollback()
+        rest = capture.stderr.read()
+        assert capture.wait(60) == 0, rest
+        assert json.loads(capture.stdout.read())["result"]["rows"] == 1
+
+
+def test_two_captures_cannot_have_one_health_port_and_the_second_works_on(
+    source_db: SourceDatabase, tmp_path: Path
+) -> None:
+    source_db.sql("CREATE TABLE orders (id int PRIMARY KEY)")
+    cli = configured(tmp_path, source_db, "public.orders")
+    cli.result("deploy")
+    platform = tmp_path / "platform.yaml"
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        platform.write_text(platform.read_text().replace("health_port: 0", f"health_port: {port}"))
+        with cli.start("capture", "--follow", "--json") as capture:
+            assert capture.stderr is not None and capture.stdout is not None
+            warned = capture.stderr.readline()
+            assert f"port {port}" in warned and "health_enabled: false" in warned
+            source_db.sql("INSERT INTO orders VALUES (1)")
+            assert any(line.startswith("capture") for line in iter(capture.stderr.readline, ""))
+            capture.send_signal(signal.SIGTERM)
+            assert capture.wait(60) == 0
+            assert json.loads(capture.stdout.read())["result"]["rows"] == 1

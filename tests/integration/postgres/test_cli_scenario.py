@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.cli import Cli, Shell, configured, with_columns
+from tests.support.api import CLIENT
+from tests.support.cli import Cli, Shell, configured, probe, with_columns
 from tests.support.postgres import SourceDatabase
 from tidegate import faults
 
@@ -152,8 +153,14 @@ def test_a_signal_ends_a_running_pipeline_cleanly(
     cli = configured(tmp_path, source_db, "public.orders")
     with cli.start("run", "--interval", "0.2", "--json") as process:
         assert process.stderr is not None and process.stdout is not None
+        url = ""
         for line in process.stderr:
+            if line.startswith("health "):
+                url = line.split()[1]
+                assert CLIENT.get(url).json()["pipeline_id"] == source_db.name, "before Spark is up"
             if line.startswith("maintain"):  # the first round is through
+                ready = probe(url, lambda answer: answer.status_code == 200).json()
+                assert ready["components"]["rounds"] == ready["components"]["writers"] == "ok"
                 process.send_signal(number)
                 break
         rest = process.stderr.read()

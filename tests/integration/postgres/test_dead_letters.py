@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from tests.support.log_events import Ear
 from tests.support.postgres import SourceDatabase
 from tests.support.stack import Stack
 from tidegate import faults
 from tidegate.config.platform import CaptureConfig, DlqConfig
 from tidegate.control import dead_letters
+from tidegate.envelope.position import Position
 from tidegate.errors import HeldError
 from tidegate.jobs.apply import run_apply
 from tidegate.jobs.capture import run_capture
 from tidegate.jobs.redrive import run_redrive
 from tidegate.jobs.verify import run_verify
 from tidegate.lake.dead_letter_choice import Choice
+from tidegate.observability import events
 
 pytestmark = [pytest.mark.spark, pytest.mark.postgres]
 
 TABLE = "public.items"
+FRAME = re.compile(r"tidegate/[a-z_/]+\.py:\d+ in [A-Za-z_<>]+")
 REJECT = {"tables": {TABLE: {"columns": {"due": {"policy": "reject"}}}}}
 
 
@@ -39,6 +44,7 @@ def test_a_sweep_supersedes_letters_with_its_snapshot_and_not_before(
     stack: Callable[..., Stack],
     fault: Callable[[str], None],
     monkeypatch: pytest.MonkeyPatch,
+    said: Ear,
 ) -> None:
     source_db.sql(
         "CREATE TABLE items (id int PRIMARY KEY, due date)",
@@ -48,10 +54,28 @@ def test_a_sweep_supersedes_letters_with_its_snapshot_and_not_before(
     made.swept()
     source_db.sql("UPDATE items SET due = 'infinity' WHERE id = 7")
     assert catch_up(made).parked == 1
+    (letter,) = dead_letters.find(made.pipeline, made.platform, None, Choice()).letters
+    facts = dead_letters.show(made.pipeline, made.platform, letter.event_id).headers
+    stack = facts.pop("dlq.stacktrace").splitlines()
+    assert stack and all(FRAME.fullmatch(line) for line in stack), "code, and no value"
+    assert "tidegate/spark/apply.py" in stack[0]
+    assert facts == {
+        "dlq.source_topic": "cdc.public.items",
+        "dlq.source_partition": "0",
+        "dlq.source_offset": str(Position.parse(letter.position).lsn),
+        "dlq.error_type": "apply.cast_failed",
+        "dlq.error_message": "due cannot take its value exactly",
+        "dlq.timestamp": letter.first_seen.isoformat(),
+        "dlq.sink_id": "lake",
+    }
+    quiet = made.platform.model_copy(update={"dlq": DlqConfig(include_headers=False)})
+    assert dead_letters.show(made.pipeline, quiet, letter.event_id).headers == {}
     with pytest.raises(HeldError, match="1 dead letters"):
         made.sweep(TABLE, where="id >= 1 and id < 50")
     # The row cannot be swept either: a letter of the sweep takes the place of the log's.
     assert made.swept(TABLE).parked == 1
+    told = [(one.fields["code"], one.fields["rows"]) for one in said.of(events.SINK_WRITE_ERROR)]
+    assert told == [("apply.cast_failed", 1)] * 2, "the log's, then the sweep's"
     assert waiting(made) == 1
     source_db.sql("UPDATE items SET due = '2021-07-07' WHERE id = 7")
     assert catch_up(made).parked == 1
@@ -115,6 +139,8 @@ def test_a_value_that_is_too_large_is_a_letter_and_no_sweep_chokes_on_it(
     shown = dead_letters.show(made.pipeline, made.platform, second.event_id)
     assert shown.after == {"id": "2", "n": "2", "v": None, "b": "\\x62"}
     assert shown.unchanged == ("v",)
+    assert shown.headers["dlq.error_type"] == "apply.value_too_large"
+    assert "tidegate/spark/sweep_parking.py" in shown.headers["dlq.stacktrace"]
     assert run_verify(made.spark, made.pipeline, made.platform).tables[0].waiting == 2
     source_db.sql("UPDATE items SET v = 'w' WHERE id = 2", "DELETE FROM items WHERE id = 3")
     assert catch_up(made).parked == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 import yaml
 
 from tests.support.cli import Shell, configured
+from tests.support.log_events import Ear
 from tests.support.stack import Stack
 from tidegate import faults
 from tidegate.control import schemas as control
@@ -20,6 +22,7 @@ from tidegate.jobs.apply_result import TableResult
 from tidegate.jobs.capture import run_capture
 from tidegate.jobs.check_schema import run_check_schema
 from tidegate.lake.schema_hold import HOLD_MARK, stop_reason
+from tidegate.observability import events
 
 pytestmark = [pytest.mark.postgres, pytest.mark.spark]
 
@@ -245,7 +248,9 @@ def test_what_is_held_is_approved_and_flows_from_its_position(
     assert made.lake("public.casted")[-1] == (4, 40)
 
 
-def test_policies_per_table_and_a_pipeline_that_stops(stack: Callable[..., Stack]) -> None:
+def test_policies_per_table_and_a_pipeline_that_stops(
+    stack: Callable[..., Stack], said: Ear
+) -> None:
     made = stack(
         "public.ignored",
         "public.strict",
@@ -259,7 +264,7 @@ def test_policies_per_table_and_a_pipeline_that_stops(stack: Callable[..., Stack
             }
         },
     )
-    made.pipeline = made.pipeline.model_copy(update={"stop_on_incompatible_schema": True})
+    made.platform = made.platform.model_copy(update={"stop_on_incompatible_schema": True})
     db = made.db
     for name in ("ignored", "strict", "free"):
         db.sql(
@@ -287,6 +292,8 @@ def test_policies_per_table_and_a_pipeline_that_stops(stack: Callable[..., Stack
     assert made.state("public.ignored").state == "held"
     with pytest.raises(Exception, match="not FULL"):
         raise made.sweep("public.strict").tables[0].error or AssertionError  # a sweep asks as well
+    told = [(one.fields["table"], one.level) for one in said.of(events.SCHEMA_INCOMPATIBLE)]
+    assert told == [("public.strict", logging.ERROR)] * 2, "the apply, then the sweep"
     assert let(made, "strict").opened == ("public.ignored", "public.strict", "public.free")
     assert set(states(flow(made)).values()) == {"applied", "unchanged"}
     assert made.lake("public.strict") == [(1, 10), (2, None)]

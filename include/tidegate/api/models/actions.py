@@ -144,6 +144,12 @@ class LetterDetail(View):
     before: dict[str, str | None] | None = None
     after: dict[str, str | None] | None = None
     unchanged: list[str] = Field([])
+    headers: dict[str, str] = Field(
+        {},
+        description="The platform specification's facts: dlq.source_topic, dlq.source_partition,"
+        " dlq.source_offset, dlq.error_type, dlq.error_message, dlq.stacktrace, dlq.timestamp,"
+        " dlq.sink_id.",
+    )
 
 
 class Discarded(View):

@@ -108,9 +108,37 @@ class Component(View):
     seconds: float
 
 
+class ConnectState(View):
+    state: Literal["RUNNING", "PAUSED", "FAILED", "UNASSIGNED"]
+
+
+class SourceHealth(View):
+    """The source and our place in its log, and what reads it, in the words of Kafka Connect."""
+
+    connector: ConnectState
+    tasks: list[ConnectState]
+
+
+class SinkHealth(View):
+    sink_id: str = Field(examples=["lake"])
+    status: Literal["running", "stopped", "failed"]
+
+
+class PartitionLag(View):
+    """One table's distance from what was captured."""
+
+    topic: str = Field(examples=["cdc.public.orders"])
+    partition: int = Field(description="Always 0: a source has one log.")
+    lag: int | None = Field(description="Bytes of the source's log; null where not known.")
+    offset: int | None = Field(description="The applied position as a number; null before one.")
+
+
 class Health(View):
     """All parts; the worst of them is the whole's."""
 
     pipeline_id: str | None = None
     status: Literal["ok", "degraded", "failed"]
     components: list[Component]
+    source: SourceHealth | None = None
+    sinks: list[SinkHealth] = Field([])
+    consumer_lag: list[PartitionLag] = Field([])

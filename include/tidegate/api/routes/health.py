@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import time
-from typing import Any, Final
-
 from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
 import tidegate
 from tidegate.api.access import Role, needs
 from tidegate.api.models.base import View
-from tidegate.api.pipelines import Pipelines
-from tidegate.control.health import DEGRADED, FAILED, OK, check_catalog, check_storage
-from tidegate.errors import TidegateError
+from tidegate.control.health import FAILED
+from tidegate.control.readiness import Kept
 
 router = APIRouter(tags=["health"])
-KEPT_SECONDS: Final = 5.0
-"""Anyone may ask; the catalog is asked this often at most."""
 
 
 class Alive(View):
@@ -42,27 +36,11 @@ def healthz() -> Alive:
 @router.get("/readyz", responses={503: {"model": Ready}})
 @needs(Role.PUBLIC)
 def readyz(request: Request, response: Response) -> Ready:
-    """200 if the catalog answers and the warehouse can be written; 503 otherwise. What is wrong in
-    detail: `tidegate health`, or `…/connectors/{name}/health`."""
-    components = _looked(request.app.state, request.app.state.pipelines)
-    ready = FAILED not in components.values()
+    """200 if the catalog answers, the warehouse can be written and every pipeline that is deployed
+    and not stopped is well; 503 otherwise. What is wrong in detail: `tidegate health`, or
+    `…/connectors/{name}/health`."""
+    readiness: Kept[dict[str, str]] = request.app.state.readiness
+    components = readiness.get()
+    ready = components is not None and FAILED not in components.values()
     response.status_code = 200 if ready else 503
-    return Ready(status="ok" if ready else "not ready", components=components)
-
-
-def _looked(state: Any, pipelines: Pipelines) -> dict[str, str]:
-    kept: tuple[float, dict[str, str]] | None = getattr(state, "readiness", None)
-    if kept is not None and time.monotonic() - kept[0] < KEPT_SECONDS:
-        return kept[1]
-    parts = [check_catalog(pipelines.platform), check_storage(pipelines.platform)]
-    found = {part.name: part.status for part in parts} | {"pipelines": _files(pipelines)}
-    state.readiness = (time.monotonic(), found)
-    return found
-
-
-def _files(pipelines: Pipelines) -> str:
-    try:
-        broken = [known for known in pipelines.all() if known.error]
-    except TidegateError:
-        return FAILED
-    return DEGRADED if broken else OK
+    return Ready(status="ok" if ready else "not ready", components=components or {})

@@ -53,6 +53,7 @@ def get_letter(about: About, event_id: UUID) -> LetterDetail:
         before=found.before,
         after=found.after,
         unchanged=list(found.unchanged),
+        headers=found.headers,
     )
 
 

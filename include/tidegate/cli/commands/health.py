@@ -32,16 +32,16 @@ def health(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Catalog and storage; with a pipeline also source, change log and gates; Airflow if set up.
+    """Catalog and storage; with a pipeline also source, log, writers, gates; Airflow if set up.
 
     Ends with 1 if a part failed; degraded parts do not stop the work.
     """
     with _asked("health", pipeline, platform_config, as_json, debug) as (output, found, platform):
+        from tidegate.control.health import document
         from tidegate.control.health import health as look
 
         result = look(platform, found)
-        told = {"status": result.status, "pipeline_id": result.pipeline_id}
-        shown = {**told, "components": result.components} if output.as_json else result
+        shown = document(result) if output.as_json else result
         output.finish(shown, render_pipelines.health, ok=result.ok)
         if not result.ok:
             raise typer.Exit(int(ExitCode.RUNTIME))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Annotated
 
 import typer
@@ -46,7 +47,8 @@ def run(
     """Capture, first sweeps, apply and due upkeep in one Spark session, until stopped.
 
     SIGINT or SIGTERM ends it cleanly after the step in hand; a second one abandons that step, which
-    is safe too: the next run goes on from what is durable.
+    is safe too: the next run goes on from what is durable. Meanwhile /healthz and /readyz are
+    served on health_port (not with --once).
     """
     with invocation("run", pipeline, platform_config, as_json, debug) as call:
         troubles = named(fail_on)
@@ -58,18 +60,20 @@ def run(
                 f" {DEFAULT_INTERVAL_SECONDS:g} s",
             )
         call.refuse_stopped(unless=not once)  # a follower waits for the start
+        from tidegate.cli.health_port import health_port
         from tidegate.cli.spark import spark
         from tidegate.cli.stopping import StopSignals
+        from tidegate.jobs.run import Pulse, run_pipeline
 
+        pulse = Pulse()
         pause = DEFAULT_INTERVAL_SECONDS if interval is None else interval
         with (
             StopSignals() as stopping,
+            nullcontext() if once else health_port(call, stopping.event, lambda: pulse.problem),
             ProgressView(call.output) as progress,
             spark(call, "run") as session,
         ):
             stopping.arm()
-            from tidegate.jobs.run import run_pipeline
-
             result = run_pipeline(
                 session,
                 call.pipeline,
@@ -77,5 +81,6 @@ def run(
                 interval=None if once else pause,
                 stop=stopping.event,
                 progress=progress,
+                pulse=pulse,
             )
         call.finish(result, render.run(verbose), failed=result.failed, fail_on=troubles)

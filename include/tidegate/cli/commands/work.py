@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Annotated
 
 import typer
@@ -38,12 +39,20 @@ def capture(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Read the source's log into the change log, up to now. Needs no Spark."""
+    """Read the source's log into the change log, up to now. Needs no Spark.
+
+    With --follow, /healthz and /readyz are served on health_port meanwhile.
+    """
     with invocation("capture", pipeline, platform_config, as_json, debug) as call:
+        from tidegate.cli.health_port import health_port
         from tidegate.cli.stopping import StopSignals
         from tidegate.jobs.capture import run_capture
 
-        with ProgressView(call.output) as progress, StopSignals() as stopping:
+        with (
+            StopSignals() as stopping,
+            health_port(call, stopping.event) if follow else nullcontext(),
+            ProgressView(call.output) as progress,
+        ):
             result = run_capture(
                 call.pipeline,
                 call.platform,
