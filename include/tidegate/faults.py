@@ -27,6 +27,7 @@ POINTS: Final[frozenset[str]] = frozenset(
         "apply.after_evolve",
         "apply.after_fill",
         "apply.before_commit",
+        "apply.after_removal",
         "apply.after_commit",
         "apply.after_letters",
         "apply.after_publish",

@@ -48,7 +48,7 @@ KEYS: dict[str, list[str]] = {
 
 @dataclass(frozen=True)
 class Shape:
-    """A table's columns and how its old rows are sent."""
+    """A table's columns and how its old rows are sent; without keys, as a whole."""
 
     keys: tuple[str, ...]
     columns: tuple[str, ...]
@@ -59,21 +59,22 @@ class Shape:
         named = [f"k{i} {type_}" for i, type_ in enumerate(self.keys)]
         named += [f"c{i} {type_}" for i, type_ in enumerate(self.columns)]
         key = ", ".join(f"k{i}" for i in range(len(self.keys)))
-        made = [f"CREATE TABLE {{t}} ({', '.join(named)}, PRIMARY KEY ({key}))"]
+        named += [f"PRIMARY KEY ({key})"] if key else []
+        made = [f"CREATE TABLE {{t}} ({', '.join(named)})"]
         return made + (["ALTER TABLE {t} REPLICA IDENTITY FULL"] if self.full else [])
 
 
-shapes = st.builds(
-    Shape,
-    st.lists(st.sampled_from(sorted(KEYS)), min_size=1, max_size=2).map(tuple),
-    st.lists(st.sampled_from(sorted(VALUES)), min_size=1, max_size=5).map(tuple),
-    st.booleans(),
-)
+_columns = st.lists(st.sampled_from(sorted(VALUES)), min_size=1, max_size=5).map(tuple)
+_keys = st.lists(st.sampled_from(sorted(KEYS)), min_size=1, max_size=2).map(tuple)
+shapes = st.builds(Shape, _keys, _columns, st.booleans())
+keyless_shapes = st.builds(Shape, st.just(()), _columns, st.just(True))
 
 
 @st.composite
 def changes(draw: st.DrawFn, shape: Shape) -> str:
     """One statement that never fails."""
+    if not shape.keys:
+        return draw(keyless_changes(shape))
     key = [draw(st.sampled_from(KEYS[type_])) for type_ in shape.keys]
     where = " AND ".join(f"k{i} = {value}" for i, value in enumerate(key))
     match draw(st.sampled_from(["insert"] * 4 + ["update"] * 4 + ["delete", "move", "truncate"])):
@@ -96,6 +97,26 @@ def changes(draw: st.DrawFn, shape: Shape) -> str:
 
 
 @st.composite
+def keyless_changes(draw: st.DrawFn, shape: Shape) -> str:
+    """One statement that finds its rows by a value; of equal rows the first one, or all."""
+    values = [draw(st.sampled_from(VALUES[type_])) for type_ in shape.columns]
+    place, asked = (draw(st.integers(0, len(shape.columns) - 1)) for _ in range(2))
+    wanted = draw(st.sampled_from(VALUES[shape.columns[asked]]))
+    where = f"c{asked} IS NOT DISTINCT FROM {wanted}::{shape.columns[asked]}"
+    if draw(st.booleans()):
+        where = f"ctid = (SELECT min(ctid) FROM {{t}} WHERE {where})"
+    match draw(st.sampled_from(["insert"] * 4 + ["update"] * 3 + ["delete"] * 2 + ["truncate"])):
+        case "insert":
+            row = ", ".join(values)
+            return f"INSERT INTO {{t}} VALUES ({row})" + draw(st.sampled_from(["", f", ({row})"]))
+        case "update":
+            return f"UPDATE {{t}} SET c{place} = {values[place]} WHERE {where}"
+        case "delete":
+            return f"DELETE FROM {{t}} WHERE {where}"
+    return "TRUNCATE {t}"
+
+
+@st.composite
 def entries(draw: st.DrawFn, shape: Shape) -> list[str]:
     """Transactions, some with a savepoint that is rolled back to, and ends of batches."""
     found: list[str] = []
@@ -111,9 +132,9 @@ def entries(draw: st.DrawFn, shape: Shape) -> list[str]:
 
 
 @st.composite
-def histories(draw: st.DrawFn, number: int) -> EventCase:
+def histories(draw: st.DrawFn, number: int, *, keyed: bool = True) -> EventCase:
     """A table and its life."""
-    shape = draw(shapes)
+    shape = draw(shapes if keyed else keyless_shapes)
     return EventCase.model_validate(
         {
             "name": f"random_{number}",

@@ -34,6 +34,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.postgres, pytest.mark.timeout(3600)
 
 READERS = {"pyiceberg": pyiceberg_reader}
 TABLES = 4
+KEYLESS = {0}
 CAPTURE = [name for name in sorted(faults.POINTS) if name.startswith("capture.")]
 APPLY = [name for name in sorted(faults.POINTS) if name.startswith("apply.")]
 SWEEP = [name for name in sorted(faults.POINTS) if name.startswith("sweep.")]
@@ -108,7 +109,9 @@ def examples(count: int, *, fixed: bool) -> Callable[[Callable[..., None]], Call
 
 
 RANDOM = {
-    "cases": st.tuples(*(histories(number) for number in range(TABLES))).map(list),
+    "cases": st.tuples(
+        *(histories(number, keyed=number not in KEYLESS) for number in range(TABLES))
+    ).map(list),
     "path": st.sampled_from(["log", "both"]),
     "deaths": st.lists(st.sampled_from(CAPTURE + APPLY + SWEEP), max_size=4),
 }

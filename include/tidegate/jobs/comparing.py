@@ -38,9 +38,10 @@ from tidegate.observability.progress import Progress
 from tidegate.schema.contract import contracted
 from tidegate.schema.table import TableSchema
 from tidegate.spark.checksum import equal_rows
+from tidegate.spark.compare_rows import compare_rows
 from tidegate.spark.continuing import Continuing
 from tidegate.spark.mending import mend
-from tidegate.spark.repair import Repair
+from tidegate.spark.repair import Repair, keyless
 from tidegate.spark.selection import Selection
 from tidegate.spark.sides import Sides
 from tidegate.spark.verify import Comparison, compare
@@ -55,6 +56,7 @@ FIRST_DIFFERENCES = 20
 """Differences named in a result; all are counted."""
 LAKE_ONLY: Final = "in the lake only: the source has it no longer"
 NO_EXACT_CUT = "its source cannot be read at one exact position, which comparing needs"
+UNNAMED = "without a key, rows that differ are counted but not named; a sweep makes them equal"
 Verdicts = dict[str, TableVerdict]
 
 
@@ -69,6 +71,8 @@ class Task:
     repair: bool = False
     base: Callable[[LakeTarget], Base | None] | None = None
     """An earlier comparison of the table to go on from; asked after ``select``."""
+    by_key: bool = False
+    """Whether it needs keys; otherwise rows of tables without one are counted."""
 
 
 class Comparer:
@@ -195,14 +199,18 @@ class Comparer:
 
     def _compare(self, cut: ExactCut, target: LakeTarget, task: Task, lease: Lease) -> TableVerdict:
         schema = contracted(cut.schema(target.table), target)
-        if not schema.key_columns:
-            reason = "a table without a key has no rows that could be told apart"
+        if not schema.key_columns and not target.forgets:
+            reason = (
+                "its rows are changes, and without a key none of them is known to be a row's last"
+            )
             return TableVerdict(target.source, "skipped", reason=reason)
         table = self.catalog.load_table(target.identifier)
         missing = _missing_columns(table, [column.name for column in schema.columns])
         if missing:
             reason = f"the lake has no column {', '.join(missing)} yet; its next change brings it"
             return TableVerdict(target.source, "skipped", reason=reason)
+        if not schema.key_columns:
+            return self._without_key(cut, target, task, table, schema)
         selection = task.select(target, table, cut, schema)
         kept = self._kept_back(target, table, schema, selection)
         if kept is not None:
@@ -227,6 +235,21 @@ class Comparer:
         finally:
             cached.release()
             selection.release()
+
+    def _without_key(
+        self, cut: ExactCut, target: LakeTarget, task: Task, table: Table, schema: TableSchema
+    ) -> TableVerdict:
+        if task.by_key:
+            return TableVerdict(target.source, "failed", error=keyless(target))
+        task.select(target, table, cut, schema)
+        sides = Sides.of(self.spark, cut, target, schema, self.platform.sweep)
+        snapshot = commits.head_id(table) or 0
+        found = compare_rows(sides, snapshot)
+        verdict = TableVerdict.of(target.source, found, snapshot)
+        if not found.equal:
+            error = keyless(target) if task.repair else None
+            verdict = replace(verdict, error=error, reason=UNNAMED)
+        return task.settle(target, cut.position, found, verdict)
 
     def _continued(
         self,

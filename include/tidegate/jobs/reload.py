@@ -74,7 +74,7 @@ def run_reload(
         return replace(verdict, status="planned", reason=reason)
 
     job = Comparer(spark, pipeline, platform, run, progress)
-    task = Task("reload", select, settle, repair=not dry_run)
+    task = Task("reload", select, settle, repair=not dry_run, by_key=True)
     with audited(job.catalog, pipeline, Action.RELOAD, targets, run, when=task.repair):
         position, verdicts = job.compare(targets, task)
     result = VerifyResult(run, position, round(time.monotonic() - began, 3), verdicts)

@@ -99,13 +99,15 @@ class _Proving:
     ) -> Buckets:
         proof = standing(table, self._known.get(target.source, ()))
         known = proof.coverage
-        stripes = striping(cut, schema, known.width)
+        keyed = bool(schema.key_columns)
+        stripes = striping(cut, schema, known.width) if keyed else None
         before = known.under(stripes.width if stripes else None)
-        buckets = before.next(self._extent.sample)
+        # Without a key there is nothing that parts of a table could be told by.
+        buckets = before.next(self._extent.sample if keyed else WHOLE.sample)
         self._compared[target.source] = (before, buckets)
         self._bases[target.source] = proof.proof.base if proof.proof else None
         self._marks[target.source] = None
-        if self._extent.sample == WHOLE.sample and isinstance(cut, MarkingCut):
+        if keyed and self._extent.sample == WHOLE.sample and isinstance(cut, MarkingCut):
             self._marks[target.source] = cut.mark(target.table, schema)
         return Buckets(buckets, stripes)
 

@@ -71,12 +71,13 @@ def cdc_columns(target: LakeTarget) -> tuple[LakeColumn, ...]:
 def columns(schema: TableSchema, target: LakeTarget) -> list[LakeColumn]:
     """Source columns under their own names and in their order, then the ``_cdc_`` columns."""
     _check_names(schema)
-    if not schema.key_columns and target.write_mode is not WriteMode.APPEND:
+    if not schema.key_columns and not can_be_keyless(target):
+        mode = "soft_delete" if target.soft_delete else target.write_mode
         raise ConfigError(
             "table.no_key",
-            f"{target.source} has no key, so {target.write_mode} cannot tell its rows apart",
+            f"{target.source} has no key, so {mode} cannot tell which of its rows a change ended",
             hint="give the table a primary key or a replica identity index, or set its"
-            " write_mode to append",
+            " write_mode to append, or to upsert without soft_delete",
         )
     # A truncate is a row of its own in append mode, and it has no key.
     keyed = target.write_mode is not WriteMode.APPEND
@@ -92,6 +93,12 @@ def columns(schema: TableSchema, target: LakeTarget) -> list[LakeColumn]:
         if column.taken
     ]
     return own + list(cdc_columns(target))
+
+
+def can_be_keyless(target: LakeTarget) -> bool:
+    """Whether rows may be equal: as rows that nobody tells apart (plain ``upsert``), or because
+    every change is a row of its own."""
+    return target.forgets or target.write_mode is WriteMode.APPEND
 
 
 def qualified(target: LakeTarget) -> str:

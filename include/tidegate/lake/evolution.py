@@ -17,7 +17,7 @@ from pyiceberg.schema import Schema
 from tidegate.config.pipeline import LakeTarget
 from tidegate.config.sinks import WriteMode
 from tidegate.lake.arrivals import arrivals
-from tidegate.lake.columns import LakeColumn, cdc_columns, columns, qualified
+from tidegate.lake.columns import LakeColumn, can_be_keyless, cdc_columns, columns, qualified
 from tidegate.lake.lineage import Lineage
 from tidegate.lake.rekey import rekey_sql
 from tidegate.names import CDC_PREFIX, quote_spark
@@ -161,8 +161,9 @@ class _Lake:
     def ensure(self, index: int) -> None:
         """Have a lake column for every column of a version."""
         schema = self.lineage.schema(index)
-        if self.target.write_mode is WriteMode.UPSERT and not schema.key_columns:
-            gone = "key: the source's table has none any more, so upsert cannot tell its rows apart"
+        upsert = self.target.write_mode is WriteMode.UPSERT
+        if upsert and not schema.key_columns and not can_be_keyless(self.target):
+            gone = "key: the source's table has none any more, which soft_delete needs"
             raise SchemaConflict(index, [gone])
         wanted = {c.name: c for c in columns(schema, self.target)}  # and check names and key
         wrong = [
@@ -382,4 +383,4 @@ def _cast(column: Column, type_: LogicalType) -> Column:
 
 
 def _names(names: set[str]) -> str:
-    return "(" + ", ".join(sorted(names)) + ")"
+    return "(" + ", ".join(sorted(names)) + ")" if names else "no column"

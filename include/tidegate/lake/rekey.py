@@ -18,16 +18,17 @@ from tidegate.schema.table import TableSchema
 def rekey_sql(
     target: LakeTarget, schema: TableSchema, old: Collection[str], required: Collection[str]
 ) -> list[str]:
-    """``schema`` has the lake's names. The identifiers go last: until then the table looks as it
-    did, and a run that died does all of it again (I3)."""
+    """``schema`` has the lake's names, and perhaps no key any more. The identifiers go last: until
+    then the table looks as it did, and a run that died does all of it again (I3)."""
     names = [column.name for column in schema.key_columns]
     metrics = ", ".join(
         f"{literal(metrics_property(name))} = {literal(KEY_METRICS)}" for name in names
     )
-    statements = [f"ALTER TABLE {qualified(target)} SET TBLPROPERTIES ({metrics})"]
-    statements += order_sql(target, schema)
+    table = f"ALTER TABLE {qualified(target)}"
+    statements = [f"{table} SET TBLPROPERTIES ({metrics})"] if names else []
+    statements += order_sql(target, schema) or [f"{table} WRITE UNORDERED"]
     if can_identify(schema) and set(names) <= set(required):
         fields = ", ".join(map(quote_spark, names))
-        return [*statements, f"ALTER TABLE {qualified(target)} SET IDENTIFIER FIELDS {fields}"]
+        return [*statements, f"{table} SET IDENTIFIER FIELDS {fields}"]
     fields = ", ".join(quote_spark(name) for name in sorted(old))
-    return [*statements, f"ALTER TABLE {qualified(target)} DROP IDENTIFIER FIELDS {fields}"]
+    return [*statements, f"{table} DROP IDENTIFIER FIELDS {fields}"]

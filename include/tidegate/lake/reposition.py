@@ -1,10 +1,11 @@
 """Moving a table's position by hand: what it would mean, and whether it is allowed.
 
 Back means replay: the next apply takes those changes again. That gives the same rows only where the
-last change of every key wins (plain ``upsert``), only since the table was last read from its source
-(what a sweep or a repair brought may be newer than any change in the log), and only over changes
-whose unsent values the lake still has under their key (:mod:`tidegate.lake.replay`). Forward means
-that changes are never applied; only a sweep makes the table right again.
+last change of every key wins (plain ``upsert`` of a table with a key), only since the table was
+last read from its source (what a sweep or a repair brought may be newer than any change in the
+log), and only over changes whose unsent values the lake still has under their key
+(:mod:`tidegate.lake.replay`). Forward means that changes are never applied; only a sweep makes the
+table right again.
 
 The caller holds the table's lease, so the floor below which the log may be trimmed cannot rise
 between the look and the commit.
@@ -28,6 +29,7 @@ from tidegate.lake import commits, positions
 from tidegate.lake.catalog import load
 from tidegate.lake.change_log import ChangeLog, LogHead
 from tidegate.lake.gate import Gate
+from tidegate.lake.lineage import read_lineage
 from tidegate.lake.log_reader import Span, Tally, tally
 from tidegate.lake.replay import last_unrepeatable
 from tidegate.lake.retention import floors
@@ -87,6 +89,7 @@ def plan_move(
         return Move(target.source, Direction.NONE, current, wanted, head_id, 0, None, None)
     if wanted < current:
         floor = floors(catalog, pipeline, Gate(catalog, pipeline, settings))[target.source]
+        _check_keyed(catalog, pipeline, target, current)
         _check_replay(table, target, wanted, _replay_floor(table, floor, current))
         low, high, direction = wanted, current, Direction.REPLAY
     else:
@@ -129,10 +132,15 @@ def replayable_from(
     if not ChangeLog(catalog, pipeline).exists():
         return {target.source: None for target in pipeline.targets}
     low = floors(catalog, pipeline, Gate(catalog, pipeline, settings))
-    return {t.source: _lowest(load(catalog, t.identifier), t, low) for t in pipeline.targets}
+    history = SchemaHistory(catalog, pipeline)
+    return {
+        t.source: _lowest(load(catalog, t.identifier), t, low, history) for t in pipeline.targets
+    }
 
 
-def _lowest(table: Table | None, target: LakeTarget, low: dict[str, Position]) -> Position | None:
+def _lowest(
+    table: Table | None, target: LakeTarget, low: dict[str, Position], history: SchemaHistory
+) -> Position | None:
     if table is None or not target.forgets:
         return None
     try:
@@ -141,6 +149,8 @@ def _lowest(table: Table | None, target: LakeTarget, low: dict[str, Position]) -
         return None  # status says what is wrong with it
     floor = low[target.source]
     if current is None or floor.epoch != current.epoch:
+        return None
+    if not _is_keyed(history, target, current):
         return None
     read = [p for p in _read_from_source(table) if p.epoch == current.epoch]
     return min(max([_replay_floor(table, floor, current), *read]), current)
@@ -189,6 +199,27 @@ def _check_place(wanted: Position, current: Position, head: LogHead) -> None:
             f"{wanted} is not captured yet: the change log ends at {through}",
             hint="capture first, or choose a position up to there",
         )
+
+
+def _check_keyed(
+    catalog: Catalog, pipeline: PipelineConfig, target: LakeTarget, current: Position
+) -> None:
+    """A row that came twice is two rows where there is no key."""
+    if not _is_keyed(SchemaHistory(catalog, pipeline), target, current):
+        raise DataError(
+            "offsets.would_double",
+            f"{target.source} has no key: rows that came again would stand in it twice",
+            hint="`tidegate lakehouse rollback` takes rows and position back together",
+        )
+
+
+def _is_keyed(history: SchemaHistory, target: LakeTarget, current: Position) -> bool:
+    """By the schema the table stands at."""
+    lineage = read_lineage(history, target)
+    if not lineage.versions:
+        return True  # then no row ever came
+    index = lineage.index_at(current)
+    return bool(lineage.schema(-1 if index is None else index).key_columns)
 
 
 def _check_replay(table: Table, target: LakeTarget, wanted: Position, floor: Position) -> None:

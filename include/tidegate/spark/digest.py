@@ -15,6 +15,12 @@ from tidegate.spark.audit import column as named
 SUM_TYPE: Final = "decimal(38,0)"
 """Sums of 64-bit digests of 10^19 rows fit; a plain bigint would overflow."""
 
+_TO_THE_MICROSECOND: Final = {
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+"""By itself ``to_json`` cuts to milliseconds."""
+
 
 def row_digest(columns: Sequence[Column]) -> SparkColumn:
     """64 bits of a row's typed values. Which columns are NULL is part of it: Spark's hash skips
@@ -34,7 +40,7 @@ def canonical(column: Column) -> SparkColumn:
     value = named(column.name)
     if column.type.kind is Kind.LIST:
         # Hashing an array skips its NULL elements too.
-        return F.when(value.isNotNull(), F.to_json(F.struct(value.alias("v"))))
+        return F.when(value.isNotNull(), F.to_json(F.struct(value.alias("v")), _TO_THE_MICROSECOND))
     if column.type.kind is Kind.VARIANT:
         return comparable(column, value)
     if column.type.kind in (Kind.FLOAT, Kind.DOUBLE):

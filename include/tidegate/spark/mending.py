@@ -23,8 +23,8 @@ def mend(
 
     ``check`` raises if the lease is gone: a stale writer cannot publish (I4).
     """
-    assert found.keys is not None
     repair.check()
+    assert found.keys is not None
     snapshot = repair.build(found.keys)
     sides = repair.sides
     branch = selection.lake(sides, snapshot)

@@ -77,13 +77,14 @@ def parameters(bounds: Sequence[Bound]) -> dict[str, Any]:
 def _head(ref: str, shape: LakeShape, bounds: Sequence[Bound], extra: str | None = None) -> str:
     on = [f"t.{quote_spark(shape.names[place])} = s.k{i}" for i, place in enumerate(shape.key)]
     # The join alone would read every file: bounds let Iceberg skip those without such keys.
-    on += [_inside(shape, bound) for bound in bounds]
+    on += [inside_sql(shape, bound) for bound in bounds]
     if extra:
         on.append(extra)
     return f"MERGE INTO {ref} t USING {SOURCE_VIEW} s ON {' AND '.join(on)}"
 
 
-def _inside(shape: LakeShape, bound: Bound) -> str:
+def inside_sql(shape: LakeShape, bound: Bound) -> str:
+    """Whether a row of ``t`` lies in the ranges of a bound (:func:`parameters`)."""
     column = f"t.{quote_spark(shape.names[shape.key[bound.key]])}"
     spans = []
     for place in range(len(bound.ranges)):

@@ -31,6 +31,7 @@ from tidegate.spark.fitness import Astray, Fitness, examine
 from tidegate.spark.fresh import FRESH_ROWS, is_fresh, new_rows
 from tidegate.spark.frozen import frozen
 from tidegate.spark.gaps import fill_gaps, needs
+from tidegate.spark.keyless import write_keyless
 from tidegate.spark.merge import (
     SOURCE_VIEW,
     close_all_sql,
@@ -176,6 +177,8 @@ def write(batch: Batch) -> None:
     match batch.target.write_mode:
         case WriteMode.UPSERT if batch.target.soft_delete:
             _soft_delete(batch)
+        case WriteMode.UPSERT if not batch.shape.key:
+            write_keyless(batch)
         case WriteMode.UPSERT:
             _upsert(batch)
         case WriteMode.APPEND:

@@ -80,7 +80,7 @@ class Parking:
     def set_aside(self, batch: Batch, cause: DataError) -> None:
         """Find the failing changes of ``batch`` (:attr:`rest`, which was found unfit) and set them
         aside with what waits behind them; raise ``cause`` if that is no way forward."""
-        if not self.limits.enabled or not self.limits.max_dead_letters:
+        if not makes_letters(self.target, self.limits, keyed=bool(self.shape.key)):
             raise cause
         self._refuse_truncates()
         if self.limits.include_headers:
@@ -226,6 +226,13 @@ class Parking:
         if role is Role.WAITING:
             return BEHIND_LETTER, "an earlier change of the same row waits"
         return CAST_FAILED, self._reasons[row.event_id]
+
+
+def makes_letters(target: LakeTarget, limits: DlqConfig, *, keyed: bool) -> bool:
+    """Whether what cannot be applied is set aside; otherwise it holds the table. Where rows without
+    a key are taken away one by one, later changes of a row cannot be told from those of another."""
+    known = keyed or target.write_mode is WriteMode.APPEND
+    return limits.enabled and limits.max_dead_letters > 0 and known
 
 
 def cast_failed(names: Iterable[str]) -> tuple[str, str]:

@@ -113,6 +113,12 @@ def summary(session: SparkSession, table: Identifier, snapshot_id: int) -> dict[
     return dict(snapshot.summary())
 
 
+def merges_on_read(session: SparkSession, table: Identifier) -> bool:
+    """Whether a MERGE writes delete files, rather than data files anew (Iceberg's default)."""
+    mode = _loaded(session, table).properties().getOrDefault("write.merge.mode", "copy-on-write")
+    return bool(mode == "merge-on-read")
+
+
 def _loaded(session: SparkSession, table: Identifier) -> Any:
     """Iceberg's own table, as the catalog has it now: the same through SQL plans a query, and a
     look at its metadata tables starts a Spark job, for a few names."""

@@ -35,6 +35,15 @@ from tidegate.spark.sweep_read import check_exact
 from tidegate.spark.sweep_state import sweep_branches
 
 
+def keyless(target: LakeTarget) -> HeldError:
+    """Why rows of a table without a key are not read again one by one."""
+    return HeldError(
+        "repair.needs_sweep",
+        f"{target.source}: it has no key by which single rows could be read again",
+        hint=f"sweep the whole table: `tidegate sweep --table {target.source}`",
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Repair:
     """One table's repair. The caller holds its lease, and has applied the log up to the cut."""
@@ -59,6 +68,8 @@ class Repair:
                 f"{self.target.source}: only plain upsert tables can be mended by key",
                 hint=f"sweep the whole table: `tidegate sweep --table {self.target.source}`",
             )
+        if not self.sides.schema.key_columns:
+            raise keyless(self.target)
 
     def build(self, keys: DataFrame) -> int:
         """The branch with the rows of ``keys`` as the source has them; its snapshot."""

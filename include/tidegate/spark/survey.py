@@ -53,6 +53,8 @@ class SchemaShare:
     """Slots whose value at least one row had to leave out for its size."""
     images: bool = False
     """Whether rows carry whole old rows (replica identity FULL)."""
+    blind: bool = False
+    """Whether changes of older rows come without them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,7 @@ def survey_rows(rows: DataFrame) -> dict[str, Survey]:
     counted = rows.groupBy("table", "schema_id").agg(
         F.count("*").alias("rows"),
         F.max(F.col("before").isNotNull()).alias("images"),
+        F.max(F.col("before").isNull() & F.col("op").isin(Op.UPDATE, Op.DELETE)).alias("blind"),
         F.max(F.coalesce(F.size("unchanged") > 0, F.lit(False))).alias("holes"),
         F.max(F.col("op") == Op.TRUNCATE).alias("cleared"),
     )
@@ -151,7 +154,7 @@ def _gather(found: list[Row], details: dict[tuple[str, str], Row]) -> dict[str, 
     truncates: dict[str, list[tuple[str, int | None]]] = {}
     for row in found:
         known = details.get((row.table, row.schema_id))
-        share = SchemaShare(row.schema_id, row.rows, images=row.images)
+        share = SchemaShare(row.schema_id, row.rows, images=row.images, blind=row.blind)
         if known is not None:
             share = replace(
                 share,

@@ -19,7 +19,6 @@ from pyspark.sql import SparkSession
 from tidegate import faults
 from tidegate.config.pipeline import LakeTarget, PipelineConfig
 from tidegate.config.platform import DlqConfig, SweepConfig
-from tidegate.config.sinks import WriteMode
 from tidegate.connectors.cut import BesideCut, Cut, SharedCut, Survey
 from tidegate.envelope.position import Position
 from tidegate.errors import ConfigError, FatalError, HeldError
@@ -129,7 +128,8 @@ class Sweeper:
 
     def build(self, target: LakeTarget, run: str, *, resume: bool) -> Built:
         """Bring every row of the source to the branch of ``run``."""
-        if not isinstance(self.cut, SharedCut) and not _plain_upsert(target):
+        keyed = bool(self.cut.schema(target.table).key_columns)
+        if not isinstance(self.cut, SharedCut) and not (keyed and target.forgets):
             raise _needs_shared(target)
         table, schema = self.prepare(target)
         left = branch_state(table, run) if resume and not self._beside else None
@@ -313,19 +313,16 @@ class Sweeper:
         same = left.schema_id == schema.schema_id
         same = same and left.first_cut.epoch == self.cut.position.epoch
         whole = not self.letters.parked_by(target.source, run)
-        return _plain_upsert(target) and left.plan.by_key and same and whole
-
-
-def _plain_upsert(target: LakeTarget) -> bool:
-    return target.write_mode is WriteMode.UPSERT and not target.soft_delete
+        keyed = bool(schema.key_columns)
+        return target.forgets and keyed and left.plan.by_key and same and whole
 
 
 def _needs_shared(target: LakeTarget) -> ConfigError:
     return ConfigError(
         "sweep.needs_shared_cut",
-        f"{target.source}: this source's sweeps are completed from the log, which only write_mode"
-        " upsert without soft_delete allows",
-        hint="set write_mode: upsert for this table",
+        f"{target.source}: this source's sweeps are completed from the log, which only a key and"
+        " write_mode upsert without soft_delete allow",
+        hint="give the table a primary key, and set write_mode: upsert for it",
     )
 
 

@@ -33,7 +33,7 @@ from tidegate.schema.table import TableSchema
 from tidegate.spark.audit import column as named
 from tidegate.spark.casts import cast
 from tidegate.spark.letters import typed_keys
-from tidegate.spark.parking import SMALL_BATCH, cast_failed, value_too_large
+from tidegate.spark.parking import SMALL_BATCH, cast_failed, makes_letters, value_too_large
 from tidegate.spark.sweep_read import Reading, Seen, check_exact, told
 
 _AFTER: Final = "_cdc_after"
@@ -109,7 +109,8 @@ class SweepParking:
 
     @property
     def _enabled(self) -> bool:
-        return self.limits.enabled and self.limits.max_dead_letters > 0
+        keyed = bool(self.source_schema.key_columns)
+        return makes_letters(self.target, self.limits, keyed=keyed)
 
     def _sum(self, name: str) -> int:
         place = [column.name for column in self.source_schema.key_columns].index(name)

@@ -59,6 +59,9 @@ class KeyRange:
         if target.write_mode is not WriteMode.UPSERT or target.soft_delete:
             raise _wrong("only plain upsert tables can be swept in part", target.source)
         keys = schema.key_columns
+        if not keys:
+            why = "without a key there is no range of it"
+            raise _wrong(why, target.source, hint="sweep the whole table, without --where")
         if len(keys) != 1 or keys[0].name != self.column:
             named = ", ".join(column.name for column in keys)
             raise _wrong(f"the range must be over the whole key ({named})", target.source)
@@ -92,9 +95,7 @@ def _plain(value: str) -> str:
     return value[1:-1].replace("''", "'") if value.startswith("'") else value
 
 
-def _wrong(why: str, where: str) -> ConfigError:
-    return ConfigError(
-        "sweep.where",
-        f"{where}: {why}",
-        hint="write a range over the key column: id >= 100 and id < 200",
-    )
+def _wrong(
+    why: str, where: str, hint: str = "write a range over the key column: id >= 100 and id < 200"
+) -> ConfigError:
+    return ConfigError("sweep.where", f"{where}: {why}", hint=hint)

@@ -48,10 +48,6 @@ def test_a_ready_source_has_no_errors(any_source_db: SourceDatabase) -> None:
             "identity_nothing",
         ),
         (
-            "CREATE TABLE items (id int); ALTER TABLE items REPLICA IDENTITY FULL",
-            "no_key",
-        ),
-        (
             "CREATE TABLE items (a int, id int GENERATED ALWAYS AS (a * 2) STORED PRIMARY KEY)",
             "generated_key",
         ),
@@ -76,9 +72,26 @@ def test_deferrable_key_fix_makes_the_table_ready(source_db: SourceDatabase) -> 
     pipeline = source_db.pipeline("public.items")
     (problem,) = validated(pipeline).errors
     assert problem.fix_sql is not None
-    source_db.sql(problem.fix_sql.partition(" (")[0])
+    source_db.sql(problem.fix_sql.partition(", or")[0])
     report = validated(pipeline)
-    assert codes(report) == {"postgres.no_key"}, "a deferrable key cannot be merged on either"
+    assert report.ok and "postgres.keyless" in {p.code for p in report.warnings}
+
+
+@pytest.mark.parametrize("lake", [{"write_mode": "history"}, {"soft_delete": True}])
+def test_tables_without_a_key_are_rows_and_no_versions(
+    source_db: SourceDatabase, lake: dict[str, Any]
+) -> None:
+    source_db.sql("CREATE TABLE items (id int)")
+    sinks = [{"sink_id": "lake", "sink_type": "iceberg", "iceberg": lake}]
+    kept, plain = (source_db.pipeline("public.items", sinks=s) for s in (sinks, ()))
+    (problem,) = validated(plain).errors
+    assert problem.code == "postgres.no_key" and problem.fix_sql is not None
+    assert "FULL" not in str(validated(kept).errors[0].fix_sql), "it would not help there"
+    source_db.sql(problem.fix_sql.partition(", or")[0])
+    report = validated(plain)
+    assert report.ok and "postgres.keyless" in {p.code for p in report.warnings}
+    (refused,) = validated(kept).errors
+    assert refused.code == "postgres.no_key" and "which of two equal rows" in refused.message
 
 
 def test_tables_without_a_key_may_be_appended_under_full_identity(

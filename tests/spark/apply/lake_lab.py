@@ -32,7 +32,11 @@ class LakeLab:
     """Model tables, their change log and their lake tables."""
 
     def __init__(
-        self, spark: SparkSession, platform: PlatformConfig, options: dict[str, TableOptions]
+        self,
+        spark: SparkSession,
+        platform: PlatformConfig,
+        options: dict[str, TableOptions],
+        **lake: Any,
     ) -> None:
         self.spark = spark
         self.platform = platform.model_copy(
@@ -43,7 +47,9 @@ class LakeLab:
             source=SourceConfig(password="unused", database="lab", tables=tuple(options)),
             sinks=(
                 SinkConfig(
-                    sink_id="lake", sink_type=SinkType.ICEBERG, iceberg=IcebergSink(tables=options)
+                    sink_id="lake",
+                    sink_type=SinkType.ICEBERG,
+                    iceberg=IcebergSink(tables=options, **lake),
                 ),
             ),
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -232,3 +232,22 @@ def test_values_that_are_too_large_are_left_out_and_named() -> None:
     assert [row["unchanged"] for row in rows] == [[-2], [-2]]
     assert [row["after"][:3] for row in rows] == [["k", None, fits], ["k", None, None]]
     assert rows[1]["before"][:3] == ["k", None, fits]
+
+
+def test_an_old_row_without_a_key_is_whole_or_not_there() -> None:
+    def keyless(message: RelationMessage) -> TableSchema | None:
+        schema = _schema(message)
+        return schema and replace(
+            schema, columns=tuple(replace(column, key=None) for column in schema.columns)
+        )
+
+    script = Script()
+    script.messages.append(_relation(1, "a"))
+    script.begin()
+    rest: list[Value] = ["x"] * (COLUMNS - 1)
+    script.row(1, "u", "O", ["large" * 3, *rest], ["k", *rest])
+    script.row(1, "d", "O", ["k", *rest], [])
+    script.commit()
+    rows = Decoder("e", keyless, max_value_bytes=10).decode(script.messages).rows.to_pylist()
+    assert [row["before"] for row in rows] == [None, ["k", *rest]]
+    assert [row["unchanged"] for row in rows] == [None, None]

@@ -92,6 +92,20 @@ def test_another_key_needs_an_approval_and_a_sweep() -> None:
     assert all(statement.startswith(ALTER) for statement in found.statements)
 
 
+def test_a_key_that_is_gone_needs_an_approval_and_a_sweep() -> None:
+    keyless = replace(table(A), columns=(replace(ID, key=None), A))
+    asked, let = lineage(table(A), keyless), lineage(table(A), keyless, approve={1: {}})
+    for known, sweeping in ((asked, False), (asked, True), (let, False)):
+        with pytest.raises(SchemaConflict, match=r"the source now by no column"):
+            evolve(lake(a=IntegerType()), known, [1], base=0, sweeping=sweeping)
+    found = evolve(lake(a=IntegerType()), let, [1], base=0, sweeping=True)
+    assert sql(found) == [
+        "WRITE UNORDERED",
+        "DROP IDENTIFIER FIELDS `id`",
+        "ALTER COLUMN `id` DROP NOT NULL",
+    ]
+
+
 def test_required_columns_can_be_the_identifier_of_a_new_key() -> None:
     let = lineage(*OTHER, approve={1: {}})
     wide = lake(a=IntegerType(), required=("a",))

@@ -312,11 +312,14 @@ def test_an_approved_type_begins_a_new_column_and_keeps_the_old_one() -> None:
     assert sql(evolve(lake(a=IntegerType()), automatic, [1], base=0)) == sql(found)
 
 
-def test_a_key_that_was_dropped_is_held_and_a_sweep_does_not_help() -> None:
-    story = lineage(table(A), TableSchema(ORDERS, (replace(ID, key=None), A), 7))
+def test_rows_that_were_kept_under_a_key_need_it_and_a_sweep_does_not_help() -> None:
+    """Where nothing that ended is kept: test_arrivals_and_keys.py."""
+    keyless = TableSchema(ORDERS, (replace(ID, key=None), A), 7)
+    story = lineage(table(A), keyless, soft_delete=True)
+    kept = lake(a=IntegerType(), _cdc_deleted=BooleanType(), _cdc_position=StringType())
     for sweeping in (False, True):
         with pytest.raises(SchemaConflict, match="key: the source's table has none") as caught:
-            evolve(lake(a=IntegerType()), story, [0, 1], base=0, sweeping=sweeping)
+            evolve(kept, story, [0, 1], base=0, sweeping=sweeping)
         assert caught.value.index == 1
 
 

@@ -82,11 +82,13 @@ def test_the_key_is_required_except_where_a_truncate_is_a_row() -> None:
     assert columns(SCHEMA, target(write_mode="append"))[0].nullable
 
 
-def test_a_table_without_a_key_can_only_be_appended() -> None:
+def test_a_table_without_a_key_keeps_nothing_that_ended() -> None:
     keyless = TableSchema(ORDERS, (column("note", STRING),))
-    with pytest.raises(ConfigError, match="has no key"):
-        columns(keyless, target())
-    assert columns(keyless, target(write_mode="append"))[0].name == "note"
+    for kept in ({"write_mode": "history"}, {"soft_delete": True}):
+        with pytest.raises(ConfigError, match="has no key"):
+            columns(keyless, target(**kept))
+    for mode in ("append", "upsert"):
+        assert columns(keyless, target(write_mode=mode))[0].nullable
 
 
 @pytest.mark.parametrize("name", ["_cdc_op", "_CDC_x"])

@@ -75,8 +75,8 @@ def set_offset(
     """Take a table's position back (its changes are applied again) or forward (they are skipped).
 
     Says how many changes that concerns and when they were committed, and asks first. No row is
-    touched: one empty commit carries the position. Back only in plain upsert mode, and not behind
-    the last sweep; `lakehouse rollback` takes rows and position back together.
+    touched: one empty commit carries the position. Back only in plain upsert mode and with a key,
+    and not behind the last sweep; `lakehouse rollback` takes rows and position back together.
     """
     with invocation("offsets set", pipeline, platform_config, as_json, debug, source=False) as call:
         from tidegate.control.offsets import plan

@@ -259,8 +259,11 @@ class Decoder:
         has_old = (marker == ord("K")) | (marker == ord("O"))
         has_new = kind != pgoutput.DELETE
         whole = marker == ord("O")
-        known = (old.kinds == tuples.TEXT) | (old.kinds == tuples.TOO_LARGE)
-        new = new.filled_from(old, known | whole[:, None])
+        large = old.kinds == tuples.TOO_LARGE
+        new = new.filled_from(old, (old.kinds == tuples.TEXT) | large | whole[:, None])
+        if not relation.key_slots:
+            # Without a key the old row is what a row is known by: all of it, or it is not given.
+            whole &= ~large.any(axis=1)
         return self._batch(
             schema,
             which,

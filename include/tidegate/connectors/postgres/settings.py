@@ -40,6 +40,9 @@ class PostgresSettings(SourceSettings):
     """What PostgreSQL needs beside what every source does."""
 
     append_only: frozenset[str] = Field(description="Tables written in append mode.")
+    by_key: frozenset[str] = Field(
+        frozenset(), description="Tables whose write mode needs a key: history, soft_delete."
+    )
     slot: str
     publication: str
     ddl_messages: bool = Field(description="Whether to install the event trigger where we may.")
@@ -47,8 +50,10 @@ class PostgresSettings(SourceSettings):
     @classmethod
     def own(cls, pipeline: PipelineConfig, platform: PlatformConfig) -> dict[str, Any]:
         append = {t.source for t in pipeline.targets if t.write_mode is WriteMode.APPEND}
+        keyed = {t.source for t in pipeline.targets if not t.forgets} - append
         return {
             "append_only": frozenset(append),
+            "by_key": frozenset(keyed),
             "slot": pipeline.slot_name,
             "publication": pipeline.publication_name,
             "ddl_messages": pipeline.source.ddl_messages == "auto",

@@ -12,6 +12,7 @@ from typing import Final
 
 from tidegate.connectors.postgres import discover
 from tidegate.connectors.postgres.connection import Connection
+from tidegate.connectors.postgres.settings import PostgresSettings
 from tidegate.connectors.protocol import Problem, Severity
 from tidegate.names import TableId, quote_sql
 
@@ -68,7 +69,7 @@ class Facts:
 
 
 def check_table(
-    connection: Connection, table: TableId, username: str, append_only: bool
+    connection: Connection, table: TableId, settings: PostgresSettings
 ) -> Iterator[Problem]:
     """Every problem of one table."""
     found = discover.relation(connection, table)
@@ -82,16 +83,16 @@ def check_table(
     row = connection.execute(_FACTS_SQL, (found.oid,)).fetchone()
     facts = Facts(*(row or ()))
     yield from _storage(table, facts)
-    yield from _access(table, facts, username)
+    yield from _access(table, facts, settings.username)
     if found.kind == "p":
-        yield from _partitions(connection, found, username)
+        yield from _partitions(connection, found, settings.username)
     elif facts.has_children:
         yield _warning(
             "inheritance",
             table,
             "tables that inherit from it are tables of their own: list those you want",
         )
-    yield from _identity(found, facts, append_only)
+    yield from _identity(found, facts, settings)
 
 
 def _storage(table: TableId, facts: Facts) -> Iterator[Problem]:
@@ -185,7 +186,9 @@ def _partitions(
             yield _error("partition_identity", root.table, message, fix)
 
 
-def _identity(found: discover.Relation, facts: Facts, append_only: bool) -> Iterator[Problem]:
+def _identity(
+    found: discover.Relation, facts: Facts, settings: PostgresSettings
+) -> Iterator[Problem]:
     """Can UPDATE and DELETE be published, and does the log name the row they change?"""
     table = found.table
     if found.identity == _NOTHING:
@@ -197,15 +200,10 @@ def _identity(found: discover.Relation, facts: Facts, append_only: bool) -> Iter
         )
         return
     if found.identity in (_DEFAULT, _BY_INDEX) and not found.identity_key:
-        yield from _no_key(found, facts, append_only)
+        yield from _no_key(found, facts, settings)
         return
-    if found.identity == _FULL and not found.primary_key and not append_only:
-        yield _error(
-            "no_key",
-            table,
-            "without a primary key rows cannot be merged",
-            f"ALTER TABLE {table.sql} ADD PRIMARY KEY (…), or write_mode: append for this table",
-        )
+    if found.identity == _FULL and not found.primary_key:
+        yield from _whole_rows(table, settings)
     generated = {a.name for a in found.attributes if a.generated}
     lost = [name for name in found.key if name in generated]
     if lost:
@@ -225,8 +223,34 @@ def _identity(found: discover.Relation, facts: Facts, append_only: bool) -> Iter
         )
 
 
-def _no_key(found: discover.Relation, facts: Facts, append_only: bool) -> Iterator[Problem]:
+def _whole_rows(table: TableId, settings: PostgresSettings) -> Iterator[Problem]:
+    """Without a key the log names an old row by all its values."""
+    if str(table) in settings.by_key:
+        yield _error(
+            "no_key",
+            table,
+            "without a primary key nobody can tell which of two equal rows a change ended, which"
+            " write_mode history and soft_delete keep",
+            f"ALTER TABLE {table.sql} ADD PRIMARY KEY (…), or write_mode: append, or upsert without"
+            " soft_delete, for this table",
+        )
+    elif str(table) not in settings.append_only:
+        yield _warning(
+            "keyless",
+            table,
+            "without a primary key equal rows are taken away one by one: a change that cannot be"
+            " applied holds the table instead of becoming a dead letter, every DELETE and UPDATE"
+            " looks through the lake table, and what differs is repaired by a sweep of all of it",
+        )
+
+
+def _no_key(
+    found: discover.Relation, facts: Facts, settings: PostgresSettings
+) -> Iterator[Problem]:
     table = found.table
+    append_only, by_key = (
+        str(table) in tables for tables in (settings.append_only, settings.by_key)
+    )
     full = f"ALTER TABLE {table.sql} REPLICA IDENTITY FULL"
     if facts.deferrable_key:
         yield _error(
@@ -234,7 +258,7 @@ def _no_key(found: discover.Relation, facts: Facts, append_only: bool) -> Iterat
             table,
             "a DEFERRABLE primary key is no replica identity: once published, the application's"
             " UPDATE and DELETE fail",
-            f"{full} (the primary key stays the merge key), or make the key NOT DEFERRABLE",
+            "make the key NOT DEFERRABLE" if by_key else f"{full}, or make the key NOT DEFERRABLE",
         )
         return
     if append_only:
@@ -245,13 +269,13 @@ def _no_key(found: discover.Relation, facts: Facts, append_only: bool) -> Iterat
             full,
         )
         return
+    key = f"ALTER TABLE {table.sql} ADD PRIMARY KEY (…)"
     yield _error(
         "no_key",
         table,
-        "no primary key: rows cannot be merged, and once published the application's UPDATE and"
-        " DELETE fail",
-        f"ALTER TABLE {table.sql} ADD PRIMARY KEY (…); or write_mode: append for this table"
-        f" and {full}",
+        "no primary key: the log cannot say which row it changes, and once published the"
+        " application's UPDATE and DELETE fail",
+        key if by_key else f"{full}, or {key}",
     )
 
 

@@ -140,9 +140,7 @@ def _tables(connection: Connection, settings: PostgresSettings) -> Iterator[Prob
     if not settings.tables:
         yield _error("no_tables", "source.tables lists no table")
     for table in settings.table_ids:
-        yield from check_table(
-            connection, table, settings.username, str(table) in settings.append_only
-        )
+        yield from check_table(connection, table, settings)
 
 
 def _publication(connection: Connection, settings: PostgresSettings) -> Iterator[Problem]:
