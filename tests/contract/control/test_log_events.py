@@ -67,7 +67,7 @@ def test_lag_is_said_inside_a_round_however_long_it_takes(
 ) -> None:
     often = platform.model_copy(update={"lag_monitor_interval_seconds": 0.02})
     enough = threading.Event()
-    monkeypatch.setattr(run, "deploy", lambda *_: None)  # no source here
+    monkeypatch.setattr(run._Run, "deploy", lambda _: None)  # no source here
     heard = said.emit
 
     def listen(record: logging.LogRecord) -> None:

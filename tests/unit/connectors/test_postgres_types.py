@@ -68,7 +68,7 @@ def test_text_is_selected_as_the_log_prints_it(printed: str, expected: str) -> N
 
 
 def test_ctid_chunks_leave_no_block_out_and_survive_json() -> None:
-    chunks = by_ctid([Part(7, "s.t", 10.0, 25)], False, 100)
+    chunks = by_ctid([Part(7, "s.t", 10.0, 25, readable=True)], False, 100)
     assert [chunk.predicate_sql for chunk in chunks] == [
         "ctid >= '(0,0)'::tid AND ctid < '(10,0)'::tid",
         "ctid >= '(10,0)'::tid AND ctid < '(20,0)'::tid",
