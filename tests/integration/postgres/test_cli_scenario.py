@@ -13,7 +13,9 @@ from tests.support.api import CLIENT
 from tests.support.cli import Cli, Shell, configured, probe, with_columns
 from tests.support.postgres import SourceDatabase
 from tidegate import faults
+from tidegate.testing.postgres_server import PASSWORD, SUPERUSER
 
+EXAMPLES = Path(__file__).parents[3] / "examples"
 pytestmark = [pytest.mark.postgres, pytest.mark.spark]
 
 
@@ -140,6 +142,49 @@ def test_from_nothing_to_a_verified_table_and_back(
     assert f"table {source_db.name}.orders dropped" in planned, "it left the file earlier"
     assert cli.result("undeploy", "--purge", "--yes")["actions"] == planned
     assert list((cli.folder / "home" / "warehouse").iterdir()) == []
+
+
+def test_the_specifications_demo_runs_by_its_own_commands(
+    source_db: SourceDatabase, tmp_path: Path, shell: Shell
+) -> None:
+    source_db.sql(
+        "CREATE TABLE customers (id int PRIMARY KEY, name text)",
+        "CREATE TABLE orders (id int PRIMARY KEY, customer_id int)",
+        "INSERT INTO customers VALUES (1, 'ann')",
+        "INSERT INTO orders VALUES (1, 1)",
+    )
+    variables = {
+        "CDC_SOURCE_HOST": "127.0.0.1",
+        "CDC_SOURCE_PORT": str(source_db.server.port),
+        "CDC_SOURCE_DATABASE": source_db.name,
+        "CDC_SOURCE_USERNAME": SUPERUSER,
+        "CDC_SOURCE_PASSWORD": PASSWORD,
+        "TIDEGATE_HOME": str(tmp_path / "home"),
+    }
+    demo, platform = str(EXAMPLES / "demo-config.yaml"), str(EXAMPLES / "platform.yaml")
+
+    def cdc(*words: str) -> Any:
+        words = (*words, "--platform-config", platform, "--json")
+        done = shell.run(list(words), tmp_path, variables)
+        assert done.returncode == 0, f"{words}\n{done.stdout}\n{done.stderr}"
+        return json.loads(done.stdout)["result"]
+
+    assert cdc("validate", demo)["transport_mode"] == "embedded"
+    assert cdc("deploy", demo)["status"] == "deployed"
+    assert sorted(cdc("run", demo, "--once")["swept"]) == ["public.customers", "public.orders"]
+    source_db.sql("INSERT INTO orders VALUES (2, 1)")
+    cdc("run", demo, "--once")
+    assert [change["op"] for change in cdc("consume", demo)["changes"]] == ["c"]
+    assert cdc("health")["status"] == "ok"
+    found = cdc("lakehouse", "snapshots", demo)["snapshots"]
+    own = [row for row in found if row["table"] == "public.orders" and row["position"]]
+    first = str(min(own, key=lambda row: row["committed_at"])["snapshot_id"])
+    rows = cdc("lakehouse", "query", demo, "--snapshot-id", first)["rows"]
+    assert [row["id"] for row in rows] == [1]
+    assert cdc("lakehouse", "rollback", demo, "--snapshot-id", first, "--yes")["table"] == (
+        "public.orders"
+    )
+    cdc("undeploy", demo, "--yes")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

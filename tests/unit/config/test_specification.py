@@ -224,6 +224,17 @@ def test_the_printed_platform_example_loads_unchanged(tmp_path: Path) -> None:
     assert load_platform(tmp_path / "platform.yaml").transport_mode is TransportMode.KAFKA
 
 
+def test_the_examples_load_by_the_names_the_specification_gives_them() -> None:
+    pipeline = load_pipeline(ROOT / "examples/demo-config.yaml")
+    platform = load_platform(ROOT / "examples/platform.yaml")
+    report = validate_pipeline(pipeline, platform, offline=True)
+    assert report.ok and report.findings == ()
+    assert (pipeline.source.password.get_secret_value(), platform.health_port) == (
+        "cdc_password",
+        8080,
+    )
+
+
 def test_waits_follow_every_key_of_retry() -> None:
     slow = RetryConfig(initial_wait_seconds=2, multiplier=3, max_wait_seconds=20, jitter=False)
     assert [backoff(slow, attempt) for attempt in range(1, 5)] == [2, 6, 18, 20]
