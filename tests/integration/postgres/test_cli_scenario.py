@@ -196,10 +196,14 @@ def test_a_signal_ends_a_running_pipeline_cleanly(
         "INSERT INTO orders SELECT i, 'first' FROM generate_series(1, 100) i",
     )
     cli = configured(tmp_path, source_db, "public.orders")
+    cli.variables["TIDEGATE_LOG_FORMAT"] = "json"
+    events: list[dict[str, Any]] = []
     with cli.start("run", "--interval", "0.2", "--json") as process:
         assert process.stderr is not None and process.stdout is not None
         url = ""
         for line in process.stderr:
+            if line.startswith("{"):
+                events.append(json.loads(line))
             if line.startswith("health "):
                 url = line.split()[1]
                 assert CLIENT.get(url).json()["pipeline_id"] == source_db.name, "before Spark is up"
@@ -211,6 +215,9 @@ def test_a_signal_ends_a_running_pipeline_cleanly(
         rest = process.stderr.read()
         document = json.loads(process.stdout.read())
         assert process.wait() == 0, rest
+    events += [json.loads(line) for line in rest.splitlines() if line.startswith("{")]
+    lags = [event for event in events if event["message"] == "consumer.lag"]
+    assert lags and {"total_lag", "partitions"} <= lags[0].keys(), "somebody collects the lines"
     result = document["result"]
     assert result["stopped"] and not result["abandoned"]
     assert result["swept"] == ["public.orders"]
