@@ -33,11 +33,10 @@ def health_port(
     if not platform.health_enabled:
         yield
         return
-    from tidegate.control.health import health
     from tidegate.control.readiness import Kept
     from tidegate.observability.health_server import serving
 
-    kept = Kept(lambda: health(platform, call.pipeline))
+    kept = Kept(lambda: _look(call))
 
     def ready() -> tuple[bool, Mapping[str, Any]]:
         if stop.is_set():
@@ -48,6 +47,13 @@ def health_port(
         if url is not None:
             call.output.note(f"health  {url}/readyz")
         yield
+
+
+def _look(call: Invocation) -> Health:
+    """Imported with the first probe: a capture starts without what only health needs."""
+    from tidegate.control.health import health
+
+    return health(call.platform, call.pipeline)
 
 
 def answer(

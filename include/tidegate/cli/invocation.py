@@ -111,9 +111,8 @@ def invocation(
 def speaking(command: str, as_json: bool, debug: bool) -> Iterator[Output]:
     """A command's voice; whatever is raised becomes an error and an exit code."""
     output = Output(command, as_json=as_json, debug=debug)
-    log.setup(
-        level=logging.INFO if debug else logging.WARNING, stream=cast(TextIO, output.err.file)
-    )
+    level = logging.INFO if debug or log.for_machines() else logging.WARNING
+    log.setup(level=level, stream=cast(TextIO, output.err.file))
     try:
         with caller.acting_as(caller.this_user(caller.Surface.CLI)):
             yield output

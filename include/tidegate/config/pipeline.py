@@ -179,6 +179,7 @@ class PipelineConfig(Section):
             schema_changes=own.schema_changes or lake.schema_changes,
             compatibility=own.compatibility or lake.compatibility,
             properties=lake.properties,
+            auto_create=lake.auto_create_table,
             options=own,
             maintenance=own.maintenance or lake.maintenance,
         )
@@ -203,6 +204,7 @@ class LakeTarget(Section):
     schema_changes: SchemaChanges
     compatibility: Compatibility
     properties: dict[str, str]
+    auto_create: bool
     options: TableOptions
     maintenance: MaintenanceConfig
 

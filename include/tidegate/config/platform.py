@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from tidegate.config.base import Section
 from tidegate.config.guard import GuardConfig
@@ -59,6 +59,16 @@ CHANGE_LOG_SECONDS: Final = 7 * DAY_SECONDS
 """A working week to look at what happened; what is still needed is kept longer by itself."""
 
 
+def _acks(value: object) -> object:
+    """YAML reads ``acks: 1`` as a number; Kafka's own -1 is ``all``."""
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        return value
+    return "all" if str(value) == "-1" else str(value)
+
+
+Acks = Annotated[Literal["all", "0", "1"], BeforeValidator(_acks)]
+
+
 class TransportMode(StrEnum):
     EMBEDDED = "embedded"  # the change log is an Iceberg table
     KAFKA = "kafka"
@@ -83,7 +93,7 @@ class KafkaConfig(Section):
         "earliest", description="Where a group without an offset begins."
     )
     enable_idempotence: bool = Field(True, description="Idempotent producer for dead letters.")
-    acks: Literal["all", "0", "1"] = Field("all", description="Acknowledgements a write waits for.")
+    acks: Acks = Field("all", description="Acknowledgements a write waits for.")
     topic_num_partitions: int = Field(1, ge=1, description="Partitions of topics made by deploy.")
     topic_replication_factor: int = Field(1, ge=1, description="Replicas of topics made by deploy.")
 

@@ -226,7 +226,7 @@ class IcebergSink(Section):
     )
     soft_delete: bool = Field(False, description="Keep deleted rows with _cdc_deleted = true.")
     batch_size: int = Field(
-        500, ge=1, description="Accepted for compatibility; batches end at transactions."
+        500, ge=1, description="Accepted, without effect: batches end at transactions."
     )
     auto_create_table: bool = Field(
         True, description="Create lake tables that do not exist; false: they must exist."

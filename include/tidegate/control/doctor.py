@@ -24,7 +24,7 @@ from tidegate.control.health import (
     check_catalog,
     check_storage,
 )
-from tidegate.control.validation import ERROR, validate_pipeline
+from tidegate.control.validation import ERROR, INFO, validate_pipeline
 from tidegate.errors import TidegateError
 from tidegate.lake.catalog import home
 from tidegate.lake.jars import jars
@@ -183,6 +183,8 @@ def _source(platform: PlatformConfig, pipeline: PipelineConfig | None) -> Iterat
         yield Check("source", FAILED, f"{error.message} [{error.code}]", error.hint)
         return
     for finding in report.findings:
+        if finding.severity == INFO:
+            continue  # how things are, nothing to do
         state = FAILED if finding.severity == ERROR else WARN
         told = f"{finding.table}: {finding.message}" if finding.table else finding.message
         yield Check("source", state, f"{told} [{finding.code}]", finding.fix)

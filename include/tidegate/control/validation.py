@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tidegate.config.effects import without_effect
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig, TransportMode
 from tidegate.config.sinks import SinkType
@@ -13,6 +14,7 @@ from tidegate.schema.contract import objections
 
 ERROR = "error"
 WARNING = "warning"
+INFO = "info"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,11 @@ def _file_findings(pipeline: PipelineConfig, platform: PlatformConfig) -> Iterat
             f"transport_mode {platform.transport_mode} is not built yet; deploy refuses it",
             "set transport_mode: embedded in platform.yaml",
         )
+    idle = without_effect(pipeline, platform)
+    if idle:
+        mode = platform.transport_mode.value
+        message = f"accepted, without effect with transport_mode {mode}: {', '.join(idle)}"
+        yield Finding("config.without_effect", INFO, None, message, None)
     for sink in pipeline.sinks:
         if sink.enabled and sink.sink_type is not SinkType.ICEBERG:
             yield Finding(

@@ -86,6 +86,11 @@ def event(
         logger.log(level, message, extra={_FIELDS: fields}, stacklevel=2)
 
 
+def for_machines() -> bool:
+    """Whether somebody collects the lines: whoever asks for JSON wants every event."""
+    return os.environ.get(FORMAT_VARIABLE) == "json"
+
+
 def setup(
     *, json_lines: bool | None = None, level: int = logging.INFO, stream: TextIO | None = None
 ) -> None:
@@ -93,7 +98,7 @@ def setup(
 
     Lines for people, or JSON: by default as :data:`FORMAT_VARIABLE` says.
     """
-    wanted = os.environ.get(FORMAT_VARIABLE) == "json" if json_lines is None else json_lines
+    wanted = for_machines() if json_lines is None else json_lines
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonFormatter() if wanted else LineFormatter())
     logger = logging.getLogger(ROOT)

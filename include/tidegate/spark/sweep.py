@@ -95,6 +95,8 @@ class Sweeper:
         """The lake table with every column the source has at the cut (I8)."""
         ensure_namespace(self.catalog, target.namespace)
         table = load(self.catalog, target.identifier)
+        if table is None and not target.auto_create:
+            raise _must_exist(target)
         if table is None:
             schema = contracted(self.cut.schema(target.table), target)
             statements = [create_sql(target, schema, self.pipeline.pipeline_id)]
@@ -323,6 +325,15 @@ def _needs_shared(target: LakeTarget) -> ConfigError:
         f"{target.source}: this source's sweeps are completed from the log, which only a key and"
         " write_mode upsert without soft_delete allow",
         hint="give the table a primary key, and set write_mode: upsert for it",
+    )
+
+
+def _must_exist(target: LakeTarget) -> HeldError:
+    return HeldError(
+        "sweep.lake_table_missing",
+        f"{target.namespace}.{target.name} does not exist, and auto_create_table is false",
+        hint="create it with the source's columns (docs/reference/types.md), or set"
+        " auto_create_table: true; then sweep it",
     )
 
 

@@ -125,6 +125,9 @@ def test_a_file_is_validated_without_this_servers_variables(
     answer = api.post("/validate", {"config": config})
     assert answer.json()["ok"] is True and answer.json()["source_checked"] is False
     assert SECRET not in answer.text
+    idle = PIPELINE + "sinks: [{sink_id: x, sink_type: iceberg, iceberg: {batch_size: 9}}]\n"
+    (found,) = api.post("/validate", {"config": idle}).json()["findings"]
+    assert (found["code"], found["severity"]) == ("config.without_effect", "info")
     broken = api.post("/validate", {"config": "pipeline_id: [\n"})
     assert broken.status_code == 422 and broken.json()["code"].startswith("config.")
     assert api.post("/validate", {}).status_code == 422

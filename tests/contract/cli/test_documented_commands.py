@@ -37,7 +37,31 @@ def documented() -> list[Any]:
     return [pytest.param(command, id=f"{page}: {command}") for page, command in sorted(found)]
 
 
-@pytest.mark.parametrize("line", documented())
+SPECIFIED = """
+cdc validate pipeline.yaml
+cdc validate pipeline.yaml --platform-config prod.yaml
+cdc deploy pipeline.yaml
+cdc deploy pipeline.yaml --platform-config prod.yaml
+cdc undeploy pipeline.yaml
+cdc undeploy pipeline.yaml --platform-config prod.yaml
+cdc health
+cdc health --platform-config prod.yaml
+cdc consume pipeline.yaml
+cdc consume pipeline.yaml --platform-config prod.yaml
+cdc run pipeline.yaml
+cdc run pipeline.yaml --platform-config prod.yaml
+cdc lakehouse snapshots pipeline.yaml
+cdc lakehouse query pipeline.yaml --snapshot-id 123
+cdc lakehouse rollback pipeline.yaml --snapshot-id 123 --yes
+"""
+"""The platform specification's commands: ours has another name, its verbs have not."""
+
+
+def specified() -> list[str]:
+    return [line.replace("cdc", "tidegate", 1) for line in SPECIFIED.split("\n") if line]
+
+
+@pytest.mark.parametrize("line", [*documented(), *specified()])
 def test_a_documented_command_exists(line: str) -> None:
     words = shlex.split(line, comments=True)[1:]
     command: Any = typer.main.get_command(app)

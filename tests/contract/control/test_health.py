@@ -109,15 +109,15 @@ def test_health_has_the_specifications_form(
     shop.capture()
     sink = {"sink_id": "iceberg-lake", "sink_type": "iceberg", "iceberg": {}}
     off = {"sink_id": "off", "sink_type": "iceberg", "enabled": False, "iceberg": {}}
-    text = away.model_dump() | {"sinks": [sink, off], "topic_prefix": "cdc"}
+    text = away.model_dump() | {"sinks": [sink, off], "topic_prefix": "acme"}
     told = plain(document(health(platform, PipelineConfig.model_validate(text))))
     assert {name: told[name] for name in ("pipeline_id", "source", "sinks", "consumer_lag")} == {
         "pipeline_id": "shop",
         "source": {"connector": {"state": "FAILED"}, "tasks": [{"state": "RUNNING"}]},
         "sinks": [{"sink_id": "iceberg-lake", "status": "running"}],
         "consumer_lag": [
-            {"topic": "cdc.public.customers", "partition": 0, "lag": None, "offset": None},
-            {"topic": "cdc.public.orders", "partition": 0, "lag": 0x10, "offset": at.lsn},
+            {"topic": "acme.public.customers", "partition": 0, "lag": None, "offset": None},
+            {"topic": "acme.public.orders", "partition": 0, "lag": 0x10, "offset": at.lsn},
         ],
     }
     assert (told["status"], told["components"][0]["name"]) == ("failed", "catalog")

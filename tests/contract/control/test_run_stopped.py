@@ -7,12 +7,14 @@ import time
 
 import pytest
 
+from tests.support.log_events import Ear
 from tests.support.shop import Shop
 from tidegate.config.pipeline import PipelineConfig
-from tidegate.config.platform import PlatformConfig
+from tidegate.config.platform import PlatformConfig, RetryConfig
 from tidegate.control.running import start, stop
 from tidegate.errors import STOPPED_CODE, HeldError, RetriableError, TidegateError
 from tidegate.jobs import run
+from tidegate.jobs.capture import run_capture
 from tidegate.observability.progress import silent
 
 
@@ -73,6 +75,17 @@ def test_a_round_that_fails_is_known_until_one_goes_through(
     rounds.platform = rounds.platform.model_copy(update={"retry": retry})
     run._rounds(rounds, 0)
     assert seen == [None, broken, None]
+
+
+def test_a_capture_is_tried_as_often_as_the_file_says(
+    shop: Shop, platform: PlatformConfig, pipeline: PipelineConfig, said: Ear
+) -> None:
+    source = pipeline.source.model_copy(update={"host": "127.0.0.1", "port": 1})
+    away = pipeline.model_copy(update={"source": source})
+    retry = RetryConfig(max_attempts=3, initial_wait_seconds=0)
+    with pytest.raises(RetriableError):
+        run_capture(away, platform.model_copy(update={"retry": retry}))
+    assert len(said.of("capture: trying again")) == 2
 
 
 def test_one_round_ends_as_stopped(

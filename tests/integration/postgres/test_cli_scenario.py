@@ -13,7 +13,9 @@ from tests.support.api import CLIENT
 from tests.support.cli import Cli, Shell, configured, probe, with_columns
 from tests.support.postgres import SourceDatabase
 from tidegate import faults
+from tidegate.testing.postgres_server import PASSWORD, SUPERUSER
 
+EXAMPLES = Path(__file__).parents[3] / "examples"
 pytestmark = [pytest.mark.postgres, pytest.mark.spark]
 
 
@@ -142,6 +144,49 @@ def test_from_nothing_to_a_verified_table_and_back(
     assert list((cli.folder / "home" / "warehouse").iterdir()) == []
 
 
+def test_the_specifications_demo_runs_by_its_own_commands(
+    source_db: SourceDatabase, tmp_path: Path, shell: Shell
+) -> None:
+    source_db.sql(
+        "CREATE TABLE customers (id int PRIMARY KEY, name text)",
+        "CREATE TABLE orders (id int PRIMARY KEY, customer_id int)",
+        "INSERT INTO customers VALUES (1, 'ann')",
+        "INSERT INTO orders VALUES (1, 1)",
+    )
+    variables = {
+        "CDC_SOURCE_HOST": "127.0.0.1",
+        "CDC_SOURCE_PORT": str(source_db.server.port),
+        "CDC_SOURCE_DATABASE": source_db.name,
+        "CDC_SOURCE_USERNAME": SUPERUSER,
+        "CDC_SOURCE_PASSWORD": PASSWORD,
+        "TIDEGATE_HOME": str(tmp_path / "home"),
+    }
+    demo, platform = str(EXAMPLES / "demo-config.yaml"), str(EXAMPLES / "platform.yaml")
+
+    def cdc(*words: str) -> Any:
+        words = (*words, "--platform-config", platform, "--json")
+        done = shell.run(list(words), tmp_path, variables)
+        assert done.returncode == 0, f"{words}\n{done.stdout}\n{done.stderr}"
+        return json.loads(done.stdout)["result"]
+
+    assert cdc("validate", demo)["transport_mode"] == "embedded"
+    assert cdc("deploy", demo)["status"] == "deployed"
+    assert sorted(cdc("run", demo, "--once")["swept"]) == ["public.customers", "public.orders"]
+    source_db.sql("INSERT INTO orders VALUES (2, 1)")
+    cdc("run", demo, "--once")
+    assert [change["op"] for change in cdc("consume", demo)["changes"]] == ["c"]
+    assert cdc("health")["status"] == "ok"
+    found = cdc("lakehouse", "snapshots", demo)["snapshots"]
+    own = [row for row in found if row["table"] == "public.orders" and row["position"]]
+    first = str(min(own, key=lambda row: row["committed_at"])["snapshot_id"])
+    rows = cdc("lakehouse", "query", demo, "--snapshot-id", first)["rows"]
+    assert [row["id"] for row in rows] == [1]
+    assert cdc("lakehouse", "rollback", demo, "--snapshot-id", first, "--yes")["table"] == (
+        "public.orders"
+    )
+    cdc("undeploy", demo, "--yes")
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_a_running_pipeline_cleanly(
     source_db: SourceDatabase, tmp_path: Path, number: signal.Signals
@@ -151,10 +196,14 @@ def test_a_signal_ends_a_running_pipeline_cleanly(
         "INSERT INTO orders SELECT i, 'first' FROM generate_series(1, 100) i",
     )
     cli = configured(tmp_path, source_db, "public.orders")
+    cli.variables["TIDEGATE_LOG_FORMAT"] = "json"
+    events: list[dict[str, Any]] = []
     with cli.start("run", "--interval", "0.2", "--json") as process:
         assert process.stderr is not None and process.stdout is not None
         url = ""
         for line in process.stderr:
+            if line.startswith("{"):
+                events.append(json.loads(line))
             if line.startswith("health "):
                 url = line.split()[1]
                 assert CLIENT.get(url).json()["pipeline_id"] == source_db.name, "before Spark is up"
@@ -166,6 +215,9 @@ def test_a_signal_ends_a_running_pipeline_cleanly(
         rest = process.stderr.read()
         document = json.loads(process.stdout.read())
         assert process.wait() == 0, rest
+    events += [json.loads(line) for line in rest.splitlines() if line.startswith("{")]
+    lags = [event for event in events if event["message"] == "consumer.lag"]
+    assert lags and {"total_lag", "partitions"} <= lags[0].keys(), "somebody collects the lines"
     result = document["result"]
     assert result["stopped"] and not result["abandoned"]
     assert result["swept"] == ["public.orders"]

@@ -39,13 +39,13 @@ def slots(db: SourceDatabase) -> list[str]:
 
 
 def test_second_deploy_changes_nothing(db: SourceDatabase, platform: PlatformConfig) -> None:
-    pipeline = db.pipeline("public.items")
+    pipeline = db.pipeline("public.items", slot_name=f"own_{db.name}")
     first = deploy(pipeline, platform)
     second = deploy(pipeline, platform)
     assert (first.status, second.status) == ("deployed", "unchanged")
     assert second.start == first.start
     assert published(db) == ["items"]
-    assert slots(db) == [pipeline.slot_name]
+    assert slots(db) == [f"own_{db.name}"]
 
 
 def test_failover_slot_where_the_server_has_them(

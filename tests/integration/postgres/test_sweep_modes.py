@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.stack import Stack
+from tidegate.names import CATALOG
 
 pytestmark = [pytest.mark.spark, pytest.mark.postgres]
 
@@ -107,3 +108,22 @@ def test_a_table_without_a_key_is_swept_in_append_mode(
     made = stack("public.events", lake={"write_mode": "append"})
     assert made.swept().rows == 2100
     assert len(made.lake("public.events", "what")) == 2100
+
+
+def test_without_auto_create_table_a_lake_table_must_exist(
+    source_db: Any, stack: Callable[..., Stack]
+) -> None:
+    source_db.sql(
+        "CREATE TABLE items (id int PRIMARY KEY, v text)", "INSERT INTO items VALUES (1, 'one')"
+    )
+    made = stack(TABLE, lake={"auto_create_table": False})
+    (refused,) = made.sweep(TABLE).tables
+    assert refused.error is not None and refused.error.code == "sweep.lake_table_missing"
+    assert "auto_create_table is false" in (made.state(TABLE).reason or "")
+    namespace, name = made.pipeline.targets[0].identifier
+    made.spark.sql(
+        f"CREATE TABLE {CATALOG}.{namespace}.{name} (id int NOT NULL, v string) USING iceberg"
+        " TBLPROPERTIES ('format-version' = '3')"
+    )
+    made.swept()
+    assert made.lake(TABLE) == [(1, "one")]

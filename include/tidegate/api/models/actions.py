@@ -202,7 +202,7 @@ class Finding(View):
     """One thing that is, or will be, in the way."""
 
     code: str
-    severity: Literal["error", "warning"]
+    severity: Literal["error", "warning", "info"]
     table: str | None = None
     message: str
     fix: str | None = None
