@@ -7,6 +7,7 @@ another is here.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from tidegate.errors import ConfigError
@@ -80,6 +81,12 @@ def _split(text: str) -> list[str]:
 def quote_part(part: str) -> str:
     """Quote only where the text form needs it (a dot or a double quote)."""
     return quote_sql(part) if re.search(r'[."]', part) or not part else part
+
+
+def several(names: Sequence[object], most: int = 5) -> str:
+    """Names for a sentence, the first few of many."""
+    some = ", ".join(map(str, names[:most]))
+    return some if len(names) <= most else f"{some} and {len(names) - most} more"
 
 
 def quote_sql(identifier: str) -> str:

@@ -217,6 +217,10 @@ class Source(Connector, Protocol):
         """The table's columns as the log sends them, from the live catalog."""
         ...
 
+    def discover_all(self, tables: tuple[TableId, ...]) -> Mapping[TableId, TableSchema]:
+        """Like :meth:`discover`, of many tables."""
+        ...
+
     def facts(self, table: TableId, known: int | None) -> TableFacts:
         """Traces of changes that send no rows; ``known`` is the table's number when last seen."""
         ...

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
@@ -54,6 +55,10 @@ class SourceConnector(ABC, Generic[S]):
 
     @abstractmethod
     def discover(self, table: TableId) -> TableSchema: ...
+
+    def discover_all(self, tables: tuple[TableId, ...]) -> Mapping[TableId, TableSchema]:
+        """One by one; a connector that keeps a connection for all of them does better."""
+        return {table: self.discover(table) for table in tables}
 
     def open(self) -> OpenInfo:
         return OpenInfo(

@@ -17,10 +17,11 @@ from tidegate.config.loader import load_pipeline
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.config.shown import shown
+from tidegate.control.findings import Finding
 from tidegate.control.records import PipelineStatus
 from tidegate.control.running import Running, record
 from tidegate.control.status import status
-from tidegate.control.validation import Finding, validate_pipeline
+from tidegate.control.validation import validate_pipeline
 from tidegate.errors import ConfigError, HeldError, TidegateError
 from tidegate.lake.audit_trail import Action, AuditTrail
 from tidegate.lake.catalog import load, open_catalog

@@ -10,22 +10,13 @@ from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig, TransportMode
 from tidegate.config.sinks import SinkType
 from tidegate.connectors.protocol import Source
+from tidegate.control.findings import Finding
+from tidegate.control.surprises import surprises
 from tidegate.schema.contract import objections
 
 ERROR = "error"
 WARNING = "warning"
 INFO = "info"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that is, or will be, in the way."""
-
-    code: str
-    severity: str  # error | warning | info
-    table: str | None
-    message: str
-    fix: str | None  # SQL for the source, or what to edit
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,15 +78,20 @@ def _file_findings(pipeline: PipelineConfig, platform: PlatformConfig) -> Iterat
             )
 
 
-def _override_findings(
+def _column_findings(
     pipeline: PipelineConfig, source: Source, in_trouble: set[str | None]
 ) -> Iterator[Finding]:
-    """Columns that the file gives types or policies they cannot have."""
-    for target in pipeline.targets:
-        # A table that is missing or unreadable has been reported.
-        if not target.options.columns or target.source in in_trouble:
-            continue
-        for message in objections(source.discover(target.table), target):
+    """Columns that the file gives types or policies they cannot have; what becomes of others."""
+    # A table that is missing or unreadable has been reported.
+    targets = [target for target in pipeline.targets if target.source not in in_trouble]
+    found = source.discover_all(tuple(target.table for target in targets))
+    fine = []
+    for target in targets:
+        schema = found[target.table]
+        against = [*objections(schema, target)] if target.options.columns else []
+        if not against:
+            fine.append((target, schema))
+        for message in against:
             yield Finding(
                 "config.column_override",
                 ERROR,
@@ -103,6 +99,7 @@ def _override_findings(
                 message,
                 "see docs/reference/types.md for what a column can become",
             )
+    yield from surprises(fine)
 
 
 def _source_findings(pipeline: PipelineConfig, platform: PlatformConfig) -> list[Finding]:
@@ -111,10 +108,10 @@ def _source_findings(pipeline: PipelineConfig, platform: PlatformConfig) -> list
     source = open_source(pipeline, platform)
     try:
         report = source.validate()
-        overrides = [*_override_findings(pipeline, source, {p.table for p in report.problems})]
+        columns = [*_column_findings(pipeline, source, {p.table for p in report.errors})]
     finally:
         source.close()
-    return overrides + [
+    return columns + [
         Finding(
             code=problem.code,
             severity=problem.severity.value,

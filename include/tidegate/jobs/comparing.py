@@ -10,7 +10,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from tidegate.config.pipeline import LakeTarget, PipelineConfig
 from tidegate.config.platform import PlatformConfig
@@ -21,6 +21,7 @@ from tidegate.connectors.registry import open_source
 from tidegate.envelope.position import Position
 from tidegate.errors import TidegateError
 from tidegate.jobs.apply import run_apply
+from tidegate.jobs.compared_columns import ComparedColumns
 from tidegate.jobs.disclosure import as_tidegate_error, describe
 from tidegate.jobs.kept_back import KeptBack
 from tidegate.jobs.sweep_drain import capture_through
@@ -32,10 +33,9 @@ from tidegate.lake.dead_letters import DeadLetters
 from tidegate.lake.gate import Gate, GateState, Lease
 from tidegate.lake.pauses import refuse_stopped
 from tidegate.lake.proofs import Base
-from tidegate.names import CDC_PREFIX
+from tidegate.lake.schema_history import SchemaHistory
 from tidegate.observability import log
 from tidegate.observability.progress import Progress
-from tidegate.schema.contract import contracted
 from tidegate.schema.table import TableSchema
 from tidegate.spark.checksum import equal_rows
 from tidegate.spark.compare_rows import compare_rows
@@ -54,7 +54,6 @@ if TYPE_CHECKING:
 _LOG = log.get(__name__)
 FIRST_DIFFERENCES = 20
 """Differences named in a result; all are counted."""
-LAKE_ONLY: Final = "in the lake only: the source has it no longer"
 NO_EXACT_CUT = "its source cannot be read at one exact position, which comparing needs"
 UNNAMED = "without a key, rows that differ are counted but not named; a sweep makes them equal"
 Verdicts = dict[str, TableVerdict]
@@ -94,6 +93,7 @@ class Comparer:
         self.catalog = open_catalog(platform, pipeline)
         self.gate = Gate(self.catalog, pipeline, platform.gate)
         self.letters = DeadLetters(self.catalog, pipeline)
+        self.history = SchemaHistory(self.catalog, pipeline)
 
     def compare(
         self, targets: Sequence[LakeTarget], task: Task
@@ -134,6 +134,7 @@ class Comparer:
                 ids = tuple(target.table for target in ready)
                 with source.hold(ids, head=head) as cut:
                     failures = self._catch_up(cut, names, lease)
+                    self.history = SchemaHistory(self.catalog, self.pipeline)  # as captured by now
                     verdicts = {
                         target.source: failures.get(target.source)
                         or self._one(cut, target, task, lease)
@@ -180,11 +181,7 @@ class Comparer:
                 reason=describe(error),
             )
             return TableVerdict(target.source, "failed", error=as_tidegate_error(error))
-        verdict = replace(
-            verdict,
-            seconds=round(time.monotonic() - began, 3),
-            not_compared=self._left_out(cut, target, verdict),
-        )
+        verdict = replace(verdict, seconds=round(time.monotonic() - began, 3))
         rows = verdict.source_rows or 0
         self.progress(f"{task.purpose} {target.source}", rows, rows, "rows")
         log.event(
@@ -198,13 +195,26 @@ class Comparer:
         return verdict
 
     def _compare(self, cut: ExactCut, target: LakeTarget, task: Task, lease: Lease) -> TableVerdict:
-        schema = contracted(cut.schema(target.table), target)
+        table = self.catalog.load_table(target.identifier)
+        columns = ComparedColumns.of(cut, target, table, self.history)
+        verdict = self._compared(cut, target, task, lease, table, columns.schema)
+        told = {} if verdict.source_rows is None else columns.not_compared
+        return replace(verdict, not_compared=told)
+
+    def _compared(
+        self,
+        cut: ExactCut,
+        target: LakeTarget,
+        task: Task,
+        lease: Lease,
+        table: Table,
+        schema: TableSchema,
+    ) -> TableVerdict:
         if not schema.key_columns and not target.forgets:
             reason = (
                 "its rows are changes, and without a key none of them is known to be a row's last"
             )
             return TableVerdict(target.source, "skipped", reason=reason)
-        table = self.catalog.load_table(target.identifier)
         missing = _missing_columns(table, [column.name for column in schema.columns])
         if missing:
             reason = f"the lake has no column {', '.join(missing)} yet; its next change brings it"
@@ -280,15 +290,6 @@ class Comparer:
     ) -> KeptBack | None:
         letters = self.letters.waiting(target.source, table)
         return KeptBack.of(self.spark, letters, schema, selection) if letters else None
-
-    def _left_out(self, cut: ExactCut, target: LakeTarget, verdict: TableVerdict) -> dict[str, str]:
-        """Columns that nothing compares, and why; of a table that was compared."""
-        if verdict.source_rows is None:
-            return {}
-        sent = {column.name for column in cut.schema(target.table).columns}
-        fields = self.catalog.load_table(target.identifier).schema().fields
-        left = [f.name for f in fields if f.name not in sent and not f.name.startswith(CDC_PREFIX)]
-        return {**dict.fromkeys(left, LAKE_ONLY), **cut.left_out(target.table)}
 
 
 def _look(sides: Sides, selection: Selection, snapshot: int) -> Comparison:

@@ -70,7 +70,7 @@ def cdc_columns(target: LakeTarget) -> tuple[LakeColumn, ...]:
 
 def columns(schema: TableSchema, target: LakeTarget) -> list[LakeColumn]:
     """Source columns under their own names and in their order, then the ``_cdc_`` columns."""
-    _check_names(schema)
+    check_names(schema)
     if not schema.key_columns and not can_be_keyless(target):
         mode = "soft_delete" if target.soft_delete else target.write_mode
         raise ConfigError(
@@ -106,7 +106,8 @@ def qualified(target: LakeTarget) -> str:
     return quote_spark(CATALOG, target.namespace, target.name)
 
 
-def _check_names(schema: TableSchema) -> None:
+def check_names(schema: TableSchema) -> None:
+    """Refuse names that no lake table can have."""
     reserved = [c.name for c in schema.columns if c.name.lower().startswith(CDC_PREFIX)]
     if reserved:
         raise ConfigError(

@@ -11,6 +11,7 @@ from tidegate.config.platform import PlatformConfig
 from tidegate.connectors.mysql.connector import MysqlConnector
 from tidegate.connectors.protocol import Problem, Severity, Source
 from tidegate.connectors.registry import open_source
+from tidegate.control.validation import validate_pipeline
 from tidegate.errors import ConfigError
 from tidegate.jobs.capture import run_capture
 from tidegate.jobs.deploy import deploy
@@ -122,6 +123,14 @@ def test_the_servers_log_is_checked(mysql_db: MysqlDatabase) -> None:
     assert found["binlog_row_image"].severity is Severity.WARNING, "such rows are read"
     assert found["binlog_format"].severity is Severity.ERROR
     assert "SET GLOBAL binlog_row_metadata = 'FULL'" in str(found["binlog_row_metadata"].fix_sql)
+
+
+def test_names_and_numbers_that_the_lake_cannot_have_are_said(mysql_db: MysqlDatabase) -> None:
+    mysql_db.sql("CREATE TABLE items (id int PRIMARY KEY, _cdc_op int, wide decimal(60,2))")
+    report = validate_pipeline(mysql_db.pipeline("items"), PlatformConfig())
+    found = {finding.code: finding for finding in report.findings}
+    assert found["table.reserved_column"].severity == "error"
+    assert "(wide)" in found["lake.numeric_as_text"].message
 
 
 def test_tables_and_columns_that_may_not_be_read_are_named_and_not_left_out(

@@ -21,6 +21,8 @@ from tidegate.jobs.apply import run_apply
 from tidegate.jobs.apply_result import TableResult
 from tidegate.jobs.capture import run_capture
 from tidegate.jobs.check_schema import run_check_schema
+from tidegate.jobs.compared_columns import IGNORED
+from tidegate.jobs.verify import run_verify
 from tidegate.lake.schema_hold import HOLD_MARK, stop_reason
 from tidegate.observability import events
 
@@ -283,6 +285,11 @@ def test_policies_per_table_and_a_pipeline_that_stops(
     swept = made.swept("public.ignored")  # the sweep leaves the same columns out
     assert swept.rows == 2
     assert made.lake("public.ignored") == [(1, None), (2, None)]
+    (compared,) = run_verify(
+        made.spark, made.pipeline, made.platform, tables=["public.ignored"]
+    ).tables
+    assert (compared.status, compared.error) == ("equal", None)
+    assert compared.not_compared == dict.fromkeys(("v", "w"), IGNORED)
 
     db.sql("ALTER TABLE strict DROP COLUMN v; INSERT INTO strict VALUES (2)")
     result = flow(made)

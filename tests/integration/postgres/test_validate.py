@@ -11,6 +11,7 @@ from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.connectors.postgres.connector import PostgresConnector
 from tidegate.connectors.protocol import ValidationReport
+from tidegate.control.validation import validate_pipeline
 from tidegate.errors import ConfigError, RetriableError
 from tidegate.testing.postgres_server import PASSWORD, running
 from tidegate.testing.server_user import free_port
@@ -174,6 +175,50 @@ def test_membership_of_a_superuser_is_never_advised_and_ownership_is_said_once(
         assert (f'GRANT "{owner}" TO' in str(problem.fix_sql)) == advised
     db.sql(str(problem.fix_sql))
     assert codes(validated(pipeline)) == {"postgres.create_privilege"}
+
+
+def test_what_looks_otherwise_in_the_lake_is_said_once_for_all_tables(
+    source_db: SourceDatabase,
+) -> None:
+    db = source_db
+    names = [f"t{n}" for n in range(8)]
+    db.sql(
+        *(
+            f"CREATE TABLE {name} (id int PRIMARY KEY, amount numeric, exact numeric(9,2),"
+            " code char(5), total int GENERATED ALWAYS AS (id * 2) STORED)"
+            for name in names
+        ),
+        'CREATE TABLE odd (id int PRIMARY KEY, "Name" text, name text)',
+        "CREATE TABLE taken (id int PRIMARY KEY, _cdc_op text)",
+        "CREATE TABLE told (id int PRIMARY KEY, amount numeric, huge numeric(60,2))",
+    )
+    columns = {"amount": {"type": "decimal(38,9)"}, "huge": {"type": "string"}}
+    sinks = [
+        {
+            "sink_id": "lake",
+            "sink_type": "iceberg",
+            "iceberg": {"tables": {"public.told": {"columns": columns}}},
+        }
+    ]
+    tables = [f"public.{name}" for name in (*names, "odd", "taken", "told")]
+    report = validate_pipeline(db.pipeline(*tables, sinks=sinks), PlatformConfig())
+    found = {finding.code: finding for finding in report.findings}
+    assert len(report.findings) == len(found) and not report.ok
+    assert {code for code, one in found.items() if one.severity == "error"} == {
+        "table.column_case",
+        "table.reserved_column",
+    }
+    assert found["table.column_case"].table == "public.odd"
+    for code, column in (
+        ("postgres.generated_columns", "total"),
+        ("lake.numeric_as_text", "amount"),
+        ("lake.char_padding", "code"),
+    ):
+        assert found[code].table is None
+        assert f"public.t4 ({column}) and 3 more" in found[code].message
+    numeric = found["lake.numeric_as_text"]
+    assert "public.told" not in numeric.message and "exact," not in numeric.message
+    assert 'public.t0 → columns: {amount: {type: "decimal(38,9)"}}' in str(numeric.fix)
 
 
 def test_every_partition_is_asked_for_its_own_privileges(source_db: SourceDatabase) -> None:

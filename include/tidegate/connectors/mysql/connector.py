@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import Final, Literal
 
@@ -57,6 +58,10 @@ class MysqlConnector(SourceConnector[MysqlSettings]):
     def discover(self, table: TableId) -> TableSchema:
         with session(self.settings, "reading the schema") as connection:
             return discover.discover(connection, table)
+
+    def discover_all(self, tables: tuple[TableId, ...]) -> Mapping[TableId, TableSchema]:
+        with session(self.settings, "reading the schemas") as connection:
+            return {table: discover.discover(connection, table) for table in tables}
 
     def facts(self, table: TableId, known: int | None) -> TableFacts:
         """Changes without rows are seen in the log itself (``ddl``), not in the catalog."""

@@ -43,7 +43,7 @@ class Part:
     sql_name: str
     density: float  # rows per block
     blocks: int
-    readable: bool
+    readable: bool = True
 
     @property
     def rows(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Literal
@@ -54,6 +55,13 @@ class PostgresConnector(SourceConnector[PostgresSettings]):
     def discover(self, table: TableId) -> TableSchema:
         with session(self.settings, "reading the schema") as connection:
             return discover.discover(connection, table, self.settings.publication)
+
+    def discover_all(self, tables: tuple[TableId, ...]) -> Mapping[TableId, TableSchema]:
+        with session(self.settings, "reading the schemas") as connection:
+            return {
+                table: discover.discover(connection, table, self.settings.publication)
+                for table in tables
+            }
 
     def available(self) -> tuple[AvailableTable, ...]:
         return listing.available(self.settings)

@@ -48,14 +48,13 @@ from tidegate.connectors.postgres.replication import (
     identify,
 )
 from tidegate.connectors.postgres.settings import PostgresSettings
-from tidegate.connectors.postgres.table_checks import several
 from tidegate.connectors.postgres.table_facts import look
 from tidegate.connectors.selecting import Checksum, ranges_sql
 from tidegate.envelope.mark import Mark
 from tidegate.envelope.position import Position, boundary
 from tidegate.envelope.visible import Visible
 from tidegate.errors import ConfigError, HeldError, RetriableError
-from tidegate.names import TableId, quote_sql
+from tidegate.names import TableId, quote_sql, several
 from tidegate.schema.keyspace import Arcs, Ranges
 from tidegate.schema.row_text import has_row_text
 from tidegate.schema.table import Column, TableSchema

@@ -14,7 +14,7 @@ from tidegate.connectors.postgres import discover
 from tidegate.connectors.postgres.connection import Connection
 from tidegate.connectors.postgres.settings import PostgresSettings
 from tidegate.connectors.protocol import Problem, Severity
-from tidegate.names import TableId, quote_sql
+from tidegate.names import TableId, quote_sql, several
 
 _FACTS_SQL: Final = """
 SELECT c.relpersistence::text, c.relispartition,
@@ -126,12 +126,6 @@ def _access(table: TableId, facts: Facts, username: str) -> Iterator[Problem]:
             f"row-level security would hide rows from {username}",
             f"ALTER ROLE {role} BYPASSRLS",
         )
-
-
-def several(tables: Sequence[object], most: int = 5) -> str:
-    """Names for a sentence, the first few of many."""
-    some = ", ".join(map(str, tables[:most]))
-    return some if len(tables) <= most else f"{some} and {len(tables) - most} more"
 
 
 def _leaf_access(

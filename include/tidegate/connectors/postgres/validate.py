@@ -8,10 +8,10 @@ from typing import Final
 from tidegate.connectors.postgres import ddl_messages, discover, publication, slots
 from tidegate.connectors.postgres.connection import Connection, session
 from tidegate.connectors.postgres.settings import MAX_VERSION, MIN_VERSION, PostgresSettings
-from tidegate.connectors.postgres.table_checks import check_table, several
+from tidegate.connectors.postgres.table_checks import check_table
 from tidegate.connectors.protocol import Problem, Severity, ValidationReport
 from tidegate.connectors.source_status import SLOT_LOST
-from tidegate.names import TableId, quote_sql
+from tidegate.names import TableId, quote_sql, several
 
 _NEEDED_SLOTS: Final = 2  # the pipeline's own, and a sweep's for a moment
 _SMALL_WAL_MB: Final = 1024
@@ -52,6 +52,7 @@ def validate(settings: PostgresSettings) -> ValidationReport:
             problems += _tables(connection, settings)
             problems += _publication(connection, settings)
             problems += _columns_told(connection, settings)
+            problems += _generated(connection, settings)
     return ValidationReport(tuple(problems))
 
 
@@ -200,6 +201,26 @@ def _columns_told(connection: Connection, settings: PostgresSettings) -> Iterato
             " is ambiguous"
         )
     yield Problem("postgres.ddl_messages", Severity.INFO, message)
+
+
+def _generated(connection: Connection, settings: PostgresSettings) -> Iterator[Problem]:
+    """Said once for all tables."""
+    found = []
+    for table in settings.table_ids:
+        relation = discover.relation(connection, table)
+        if relation is None:
+            continue
+        left = discover.left_out(connection, relation, settings.publication)
+        names = [name for name, why in left.items() if why == discover.GENERATED]
+        if names:
+            found.append(f"{table} ({several(names)})")
+    if found:
+        yield _warning(
+            "generated_columns",
+            f"PostgreSQL does not send generated columns, so the lake has none of {several(found)}",
+            "-- compute them in the lake (a view); or, from PostgreSQL 18 on, in a publication of"
+            " your own: publish_generated_columns = stored",
+        )
 
 
 def _may_publish(
