@@ -26,6 +26,8 @@ from tidegate.jobs.disclosure import as_tidegate_error
 PROBLEM: Final = "application/problem+json"
 RETRY_AFTER_SECONDS: Final = 5
 """A catalog that is locked is free within seconds."""
+BUSY_RETRY_AFTER_SECONDS: Final = 60
+"""Runs take minutes."""
 _BY_CODE: Final[Mapping[str, int]] = {
     "api.cursor": 422,
     "config.no_folder": 503,
@@ -92,6 +94,8 @@ def respond(request: Request, error: TidegateError) -> JSONResponse:
         headers["www-authenticate"] = 'Bearer realm="tidegate"'
     if isinstance(error, RetriableError):
         headers["retry-after"] = str(RETRY_AFTER_SECONDS)
+    if status == 429:
+        headers["retry-after"] = str(BUSY_RETRY_AFTER_SECONDS)
     return JSONResponse(problem(error, request.url.path), status, headers, media_type=PROBLEM)
 
 

@@ -72,6 +72,8 @@ def test_the_same_key_starts_work_once(own_api: Served) -> None:
     assert first.status_code == 202 and first.json()["state"] == "queued"
     again = own_api.post(f"{SHOP}/snapshot", body, headers=KEY)
     assert again.json()["id"] == first.json()["id"]
+    theirs = own_api.post(f"{SHOP}/snapshot", body, Role.EDIT, headers=KEY).json()
+    assert (theirs["started_by"], theirs["id"] != first.json()["id"]) == ("editer (api)", True)
     other = own_api.post(f"{SHOP}/snapshot", {"tables": ["public.customers"]}, headers=KEY)
     assert (other.status_code, other.json()["code"]) == (409, "api.idempotency_key")
     verb = own_api.post(f"{SHOP}/verify", {}, headers=KEY)
@@ -79,7 +81,7 @@ def test_the_same_key_starts_work_once(own_api: Served) -> None:
     assert own_api.post(f"{SHOP}/snapshot", body).json()["id"] != first.json()["id"]
     run = own_api.get(f"{SHOP}/runs/{first.json()['id']}").json()
     assert (run["verb"], run["started_by"]) == ("sweep", "adminer (api)")
-    assert len(own_api.get(f"{SHOP}/runs").json()) == before + 2
+    assert len(own_api.get(f"{SHOP}/runs").json()) == before + 3
     assert own_api.get(f"{SHOP}/runs/none").json()["code"] == "api.no_such_run"
 
 
