@@ -16,7 +16,7 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -84,18 +84,18 @@ class ProcessRunner:
                 self._refuse_too_many()
                 run_files.place(self._home, run_id, work, caller)
                 self._begin()
-            return run_files.read(folder, tail=False)
+            return self._told(folder, tail=False)
 
     def find(self, pipeline: str, run_id: str) -> Run | None:
         known = run_files.RUN_ID.match(run_id) and run_id.startswith(f"{pipeline}-")
         folder = self._home / run_id
         if not known or not (folder / "request.json").is_file():
             return None
-        return run_files.read(folder, tail=True)
+        return self._told(folder, tail=True)
 
     def recent(self, pipeline: str, limit: int) -> list[Run]:
         own = [f for f in run_files.folders(self._home) if f.name.rpartition("-")[0] == pipeline]
-        runs = [run_files.read(folder, tail=False) for folder in own]
+        runs = [self._told(folder, tail=False) for folder in own]
         runs.sort(key=lambda run: str(run.started_at), reverse=True)
         return runs[:limit]
 
@@ -107,6 +107,11 @@ class ProcessRunner:
                 if process is not None:
                     self._when_ended(process.wait)
             self._begin()
+
+    def _told(self, folder: Path, *, tail: bool) -> Run:
+        """The run, without where files lie on this server."""
+        run, hidden = run_files.read(folder, tail=tail), self._pipelines.paths.hidden
+        return replace(run, error=hidden(run.error), log=hidden(run.log))
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
