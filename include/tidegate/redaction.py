@@ -10,7 +10,11 @@ import re
 from typing import Final
 
 HIDDEN: Final = "…"
-_IN_TEXT: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s\"'`<>]+")
+_IN_TEXT: Final = re.compile(
+    # From a word's beginning only: or a long word would be looked at once for each of its letters.
+    r"(?<![A-Za-z0-9+.-])[A-Za-z0-9+.-]+://"
+    r"(?:[^\s/]*@)?[^\s\"'`<>]*"  # a password may hold quotes
+)
 _HOST: Final = re.compile(r"(\[[0-9A-Fa-f:.%]*\]|[^:\[\]]*)(:\d*)?\Z")
 
 

@@ -169,6 +169,8 @@ def test_work_becomes_a_run_of_the_pipelines_dag_once(server: Server) -> None:
     assert (run["state"], run["started_by"]) == ("queued", "user-ann (api)")
     assert run["link"].endswith(f"/dags/shop__sweep/runs/{run['id']}")
     assert server.call("POST", path, "user", json=body, headers=key).json()["id"] == run["id"]
+    theirs = server.call("POST", path, "op", json=body, headers=key).json()
+    assert (theirs["started_by"], theirs["id"] != run["id"]) == ("op-ann (api)", True)
     other = server.call("POST", path, "user", json={"dry_run": True}, headers=key)
     assert (other.status_code, other.json()["code"]) == (409, "api.idempotency_key")
     found = server.call("GET", f"{BASE}/connectors/shop/runs/{run['id']}", "viewer").json()
@@ -181,6 +183,18 @@ def test_work_becomes_a_run_of_the_pipelines_dag_once(server: Server) -> None:
     listed = server.call("GET", f"{BASE}/connectors/shop/runs", "viewer").json()
     assert len(started) == 3
     assert started <= {one["id"] for one in listed}, "beside what others started"
+
+
+def test_more_runs_than_anyone_waits_for_are_refused(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tidegate.airflow.runs.RUNS_WAITING", 1)  # nothing here takes runs up
+    path = f"{BASE}/connectors/shop/maintain"
+    answers = [server.call("POST", path, "user", json={"force": True}) for _ in range(2)]
+    assert answers[-1].status_code == 429
+    assert (
+        answers[-1].json()["code"] == "api.too_many_runs" and "retry-after" in answers[-1].headers
+    )
 
 
 def test_a_position_is_looked_at_by_readers_and_set_by_admins_in_a_dag_run(server: Server) -> None:

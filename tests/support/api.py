@@ -76,7 +76,7 @@ class RecordedRunner:
         self.runs: dict[str, Run] = {}
 
     def start(self, work: Work, caller: Any, key: str | None) -> Run:
-        run_id = run_name(work, key or f"run-{len(self.runs)}")
+        run_id = run_name(work, caller, key or f"run-{len(self.runs)}")
         known = self.runs.get(run_id)
         if known is not None:
             if known.work.digest != work.digest:

@@ -55,6 +55,12 @@ def test_a_value_that_is_an_address_hides_more_than_a_text_may() -> None:
     assert origin("http://127.0.0.1:9000/") == "http://127.0.0.1:9000/"
 
 
+def test_a_text_is_looked_at_once() -> None:
+    for word in ("a" * 300_000, "a:" * 150_000, "@" * 300_000, "x://" * 75_000):
+        assert redacted(f"{word} https://ann:hunter2@host").endswith(" https://…@host")
+        assert redacted(f"{word} 1https://ann:hun'ter2@host").endswith(" 1https://…@host")
+
+
 def test_errors_and_logging_hide_them_by_themselves(caplog: pytest.LogCaptureFixture) -> None:
     url = "https://ann:hunter2@host/v1?token=hunter2"
     error = ConfigError("test.error", f"{url} does not answer", hint=f"look at {url}")

@@ -17,9 +17,11 @@ from airflow.exceptions import DagNotFound, DagRunAlreadyExists
 from airflow.models.dagrun import DagRun
 from airflow.sdk.exceptions import AirflowException
 from airflow.utils.session import create_session
+from airflow.utils.state import DagRunState
 from airflow.utils.types import DagRunTriggeredByType
 
 from tidegate.api.problems import Refused
+from tidegate.api.processes import RUNS_WAITING
 from tidegate.api.runner import Run, RunState, Verb, Work, other_work, run_name
 from tidegate.errors import ConfigError
 from tidegate.observability.caller import Caller
@@ -48,13 +50,14 @@ class DagRunner:
         self._tables = tables
 
     def start(self, work: Work, caller: Caller, key: str | None) -> Run:
-        run_id = run_name(work, key or uuid.uuid4().hex)
+        run_id = run_name(work, caller, key or uuid.uuid4().hex)
         known = self.find(work.pipeline, run_id)
         wanted = parameters(work, self._tables(work.pipeline))
         if known is not None:
             if known.work.verb is not work.verb or known.work.options != wanted:
                 raise other_work()
             return known
+        _refuse_too_many(work.pipeline)
         self._trigger(f"{work.pipeline}__{_KINDS[work.verb]}", run_id, wanted, caller)
         started = self.find(work.pipeline, run_id)
         assert started is not None  # just triggered
@@ -98,6 +101,20 @@ class DagRunner:
                 f"Airflow refuses the parameters of {dag_id}: {type(error).__name__}",
                 hint="`where` is for one table with one key column; tables are the pipeline's own",
             ) from error
+
+
+def _refuse_too_many(pipeline: str) -> None:
+    """Airflow bounds what is at work (``max_active_runs``, pools), not what waits."""
+    dag_ids = [f"{pipeline}__{kind}" for kind in _KINDS.values()]
+    with create_session() as session:
+        waiting = len(DagRun.find(dag_id=dag_ids, state=DagRunState.QUEUED, session=session))
+    if waiting >= RUNS_WAITING:
+        raise Refused(
+            429,
+            "api.too_many_runs",
+            f"{waiting} runs of {pipeline} wait: no more are taken",
+            hint="try again when some have ended; a paused Dag leaves its runs waiting",
+        )
 
 
 def parameters(work: Work, tables: tuple[str, ...]) -> dict[str, Any]:

@@ -52,7 +52,7 @@ class LiveStatus:
                 view = PipelineStatus.model_validate(now)
                 found[name] = {"status": view.model_dump(mode="json")}
             except TidegateError as error:  # one pipeline's trouble is its own
-                found[name] = {"problem": problem(error)}
+                found[name] = {"problem": problem(error, self._pipelines.paths)}
         return found
 
 

@@ -23,6 +23,7 @@ _PROBLEMS: Final = {
     "409": "Something holds this back, or the Idempotency-Key was used for other work.",
     "413": "The body is larger than a million bytes.",
     "422": "The request or a configuration file is wrong.",
+    "429": "Too many runs are at work or wait: try again after `Retry-After` seconds.",
     "503": "A passing condition: try again after `Retry-After` seconds.",
 }
 

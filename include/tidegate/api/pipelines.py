@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from tidegate.api.posted import allowed_variables
 from tidegate.api.problems import Refused
+from tidegate.api.server_paths import ServerPaths
 from tidegate.config.folder import pipeline_files
 from tidegate.config.loader import load_pipeline
 from tidegate.config.pipeline import PipelineConfig
@@ -71,7 +74,12 @@ class Pipelines:
         self.directory = directory
         self.platform = platform
         self.platform_file = platform_file
-        self._with_secrets = with_secrets
+        self.with_secrets = with_secrets
+        self.allowed_variables = allowed_variables()
+        files = [] if platform_file is None else [platform_file.absolute().parent]
+        self.paths = ServerPaths(
+            [directory, directory.absolute(), platform.lake.home, tempfile.gettempdir(), *files]
+        )
 
     def all(self) -> list[Known]:
         """Every file, by name."""
@@ -81,7 +89,7 @@ class Pipelines:
         """The pipeline ``name``."""
         for known in self.all():
             if known.pipeline is not None and known.pipeline.pipeline_id == name:
-                return Subject(known.pipeline, self.platform, known.file, self._with_secrets)
+                return Subject(known.pipeline, self.platform, known.file, self.with_secrets)
             if known.error is not None and known.file.stem == name:
                 raise known.error
         raise Refused(

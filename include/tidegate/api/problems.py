@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final
 
 from fastapi import FastAPI, Request
@@ -12,6 +13,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
+from tidegate.api.server_paths import ServerPaths
 from tidegate.config.problems import ConfigProblems
 from tidegate.errors import (
     ConfigError,
@@ -26,6 +28,8 @@ from tidegate.jobs.disclosure import as_tidegate_error
 PROBLEM: Final = "application/problem+json"
 RETRY_AFTER_SECONDS: Final = 5
 """A catalog that is locked is free within seconds."""
+BUSY_RETRY_AFTER_SECONDS: Final = 60
+"""Runs take minutes."""
 _BY_CODE: Final[Mapping[str, int]] = {
     "api.cursor": 422,
     "config.no_folder": 503,
@@ -66,20 +70,27 @@ def status_of(error: TidegateError) -> int:
     return next((status for kind, status in _BY_KIND if isinstance(error, kind)), 500)
 
 
-def problem(error: TidegateError, instance: str | None = None) -> dict[str, Any]:
-    """The document."""
+def problem(
+    error: TidegateError, paths: ServerPaths, instance: str | None = None
+) -> dict[str, Any]:
+    """The document; files are told by their names."""
     status = status_of(error)
     body: dict[str, Any] = {
         "type": f"urn:tidegate:{error.code}",
         "title": http.HTTPStatus(status).phrase,
         "status": status,
         "code": error.code,
-        "detail": error.message,
-        "hint": error.hint,
+        "detail": paths.hidden(error.message),
+        "hint": paths.hidden(error.hint),
     }
     if isinstance(error, ConfigProblems):
         body["problems"] = [
-            {"file": p.file, "line": p.line, "path": p.path, "message": p.message}
+            {
+                "file": Path(p.file).name,
+                "line": p.line,
+                "path": p.path,
+                "message": paths.hidden(p.message),
+            }
             for p in error.problems
         ]
     return body | ({"instance": instance} if instance else {})
@@ -92,7 +103,11 @@ def respond(request: Request, error: TidegateError) -> JSONResponse:
         headers["www-authenticate"] = 'Bearer realm="tidegate"'
     if isinstance(error, RetriableError):
         headers["retry-after"] = str(RETRY_AFTER_SECONDS)
-    return JSONResponse(problem(error, request.url.path), status, headers, media_type=PROBLEM)
+    if status == 429:
+        headers["retry-after"] = str(BUSY_RETRY_AFTER_SECONDS)
+    paths: ServerPaths = request.app.state.pipelines.paths
+    body = problem(error, paths, request.url.path)
+    return JSONResponse(body, status, headers, media_type=PROBLEM)
 
 
 def install(app: FastAPI) -> None:

@@ -69,8 +69,9 @@ class Run:
 class Runner(Protocol):
     """Starts work. Durable: a run that was answered with an id is found by it after a restart.
 
-    The same ``key`` gives the same run, once; the same key with other work is refused
-    (:func:`other_work`). Without a key every call starts anew. Concurrent calls are safe.
+    The same ``key`` of the same caller gives the same run, once; with other work it is refused
+    (:func:`other_work`). Without a key every call starts anew. Concurrent calls are safe. Bounded:
+    what is too much is refused with 429.
     """
 
     def start(self, work: Work, caller: Caller, key: str | None) -> Run: ...
@@ -84,9 +85,9 @@ class Runner(Protocol):
         ...
 
 
-def run_name(work: Work, key: str) -> str:
-    """The id of the run that ``key`` names."""
-    digest = hashlib.sha256(f"{work.pipeline}\0{key}".encode()).hexdigest()
+def run_name(work: Work, caller: Caller, key: str) -> str:
+    """The id of the run that ``key`` names: another caller's equal key names another run."""
+    digest = hashlib.sha256(f"{work.pipeline}\0{caller}\0{key}".encode()).hexdigest()
     return f"{work.pipeline}-{digest[:16]}"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import ssl
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -15,7 +15,7 @@ from tidegate.api.access import Role
 from tidegate.api.app import create_app
 from tidegate.api.hosts import Hosts
 from tidegate.api.pipelines import Pipelines
-from tidegate.api.processes import ProcessRunner
+from tidegate.api.processes import ProcessRunner, RunLimits
 from tidegate.api.tokens import Holder, TokenAuthorizer, holders
 from tidegate.errors import ConfigError
 
@@ -38,6 +38,7 @@ class ServerSettings:
     token_file: Path | None = None
     allowed_hosts: tuple[str, ...] = ()
     """Names beside its own that it answers to: those of proxies in front of it."""
+    runs: RunLimits = field(default_factory=RunLimits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,7 @@ class Standalone:
     """An application that is ready to be served."""
 
     app: FastAPI
+    runner: ProcessRunner
     settings: ServerSettings
     token_file: Path | None
     """Where the token is that was made up because none was given."""
@@ -56,7 +58,8 @@ class Standalone:
         return f"{scheme}://{host}:{self.settings.port}"
 
     def run(self) -> None:
-        """Serve until SIGINT or SIGTERM."""
+        """Serve until SIGINT or SIGTERM; what an earlier server left waiting goes on."""
+        self.runner.resume()
         uvicorn.Server(self.config()).run()
 
     def config(self) -> uvicorn.Config:
@@ -88,11 +91,11 @@ def standalone(pipelines: Pipelines, settings: ServerSettings) -> Standalone:
     if settings.client_ca is None or settings.token_file is not None:
         callers, made = holders(settings.token_file, home)
     authorizer = TokenAuthorizer(callers, settings.client_role if settings.client_ca else None)
-    runner = ProcessRunner(pipelines, home / RUNS_FOLDER)
+    runner = ProcessRunner(pipelines, home / RUNS_FOLDER, settings.runs)
     hosts = Hosts.of(
         settings.host, loopback=is_loopback(settings.host), allowed=settings.allowed_hosts
     )
-    return Standalone(create_app(pipelines, authorizer, runner, hosts), settings, made)
+    return Standalone(create_app(pipelines, authorizer, runner, hosts), runner, settings, made)
 
 
 def check(settings: ServerSettings) -> None:

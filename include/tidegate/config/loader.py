@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import copy
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -35,13 +36,16 @@ _MOST_ROUNDS: Final = 8
 Model = TypeVar("Model", bound=Section)
 
 
-def load_pipeline(path: Path | str, *, resolve_secrets: bool = True) -> PipelineConfig:
+def load_pipeline(
+    path: Path | str, *, resolve_secrets: bool = True, environ: Mapping[str, str] | None = None
+) -> PipelineConfig:
     """Load one pipeline file; :class:`ConfigProblems` names everything that is wrong with it.
 
     ``resolve_secrets=False`` leaves passwords and unset variables as ``${VAR}`` (Dag parsing).
+    ``environ``: in place of the process's own, for a file that must not read it.
     """
     path = Path(path)
-    pipeline = _load(path, PipelineConfig, PlatformConfig, resolve_secrets)
+    pipeline = _load(path, PipelineConfig, PlatformConfig, resolve_secrets, environ)
     certificate = pipeline.source.sslrootcert
     if certificate is None or Path(certificate).is_absolute():
         return pipeline
@@ -69,9 +73,16 @@ def platform_file(path: Path | str | None = None) -> Path | None:
     return next((file for file in PLATFORM_FILES if file.is_file()), None)
 
 
-def _load(path: Path, model: type[Model], other: type[Section], resolve: bool) -> Model:
+def _load(
+    path: Path,
+    model: type[Model],
+    other: type[Section],
+    resolve: bool,
+    environ: Mapping[str, str] | None = None,
+) -> Model:
     document = read_document(path)
-    after = substitute(document.data, os.environ, resolve_secrets=resolve)
+    known = os.environ if environ is None else environ
+    after = substitute(document.data, known, resolve_secrets=resolve)
     problems = document.problems + _variable_problems(document, after)
     explainer = Explainer(document, model, other, after.written)
     document.data = after.data

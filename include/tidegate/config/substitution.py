@@ -8,7 +8,7 @@ text, which number and true/false keys parse.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -53,6 +53,18 @@ def substitute(data: Any, environ: Mapping[str, str], *, resolve_secrets: bool) 
 
     result.data = walk(data, ())
     return result
+
+
+def variables(data: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
+    """Every variable that ``data`` names, with where."""
+    if isinstance(data, dict):
+        for key, item in data.items():
+            yield from variables(item, (*path, key))
+    elif isinstance(data, list):
+        for index, item in enumerate(data):
+            yield from variables(item, (*path, index))
+    elif isinstance(data, str):
+        yield from ((path, found["name"]) for found in _TOKEN.finditer(data) if found["name"])
 
 
 def _text(

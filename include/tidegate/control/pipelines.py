@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -114,13 +115,15 @@ def create(
     *,
     offline: bool = False,
     dry_run: bool = False,
+    with_secrets: Callable[[Path], PipelineConfig] = load_pipeline,
 ) -> Created:
     """Validate ``file`` and put it into the folder as ``<pipeline_id>.yaml``; nothing is deployed.
 
     Refused while the source is not ready (unless ``offline``), or where the id is taken.
+    ``with_secrets`` loads it as whoever asks its source needs it: with its connection.
     """
     folder = pipelines_dir() if folder is None else folder
-    pipeline = load_pipeline(file, resolve_secrets=not offline)
+    pipeline = load_pipeline(file, resolve_secrets=False) if offline else with_secrets(file)
     _refuse_relative_certificate(file)
     report = validate_pipeline(pipeline, platform, offline=offline)
     if not report.ok:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import socket
+import tempfile
+
 import pytest
+import yaml
 
 from tests.support.api import PIPELINE, SECRET, TOKENS, Served
 from tidegate.api.access import Role
+from tidegate.api.posted import allowed_variables
 from tidegate.control import gates
 
 SHOP = "/connectors/shop"
@@ -72,6 +77,8 @@ def test_the_same_key_starts_work_once(own_api: Served) -> None:
     assert first.status_code == 202 and first.json()["state"] == "queued"
     again = own_api.post(f"{SHOP}/snapshot", body, headers=KEY)
     assert again.json()["id"] == first.json()["id"]
+    theirs = own_api.post(f"{SHOP}/snapshot", body, Role.EDIT, headers=KEY).json()
+    assert (theirs["started_by"], theirs["id"] != first.json()["id"]) == ("editer (api)", True)
     other = own_api.post(f"{SHOP}/snapshot", {"tables": ["public.customers"]}, headers=KEY)
     assert (other.status_code, other.json()["code"]) == (409, "api.idempotency_key")
     verb = own_api.post(f"{SHOP}/verify", {}, headers=KEY)
@@ -79,7 +86,7 @@ def test_the_same_key_starts_work_once(own_api: Served) -> None:
     assert own_api.post(f"{SHOP}/snapshot", body).json()["id"] != first.json()["id"]
     run = own_api.get(f"{SHOP}/runs/{first.json()['id']}").json()
     assert (run["verb"], run["started_by"]) == ("sweep", "adminer (api)")
-    assert len(own_api.get(f"{SHOP}/runs").json()) == before + 2
+    assert len(own_api.get(f"{SHOP}/runs").json()) == before + 3
     assert own_api.get(f"{SHOP}/runs/none").json()["code"] == "api.no_such_run"
 
 
@@ -134,6 +141,82 @@ def test_a_file_is_validated_without_this_servers_variables(
     lines = ["a0: &a0 [x]", *(f"a{n}: &a{n} [{f'*a{n - 1},' * 9}]" for n in range(1, 12))]
     bomb = api.post("/validate", {"config": "\n".join(lines)})
     assert (bomb.status_code, bomb.json()["problems"][0]["line"]) == (422, 1)
+
+
+@pytest.mark.parametrize("place", ["password", "username", "database", "tables"])
+@pytest.mark.parametrize("offline", [False, True])
+def test_a_posted_file_does_not_take_the_servers_variables_away(
+    own_api: Served, monkeypatch: pytest.MonkeyPatch, place: str, offline: bool
+) -> None:
+    monkeypatch.setenv("SERVER_SECRET", SECRET)
+    with socket.socket() as stranger:
+        stranger.bind(("127.0.0.1", 0))
+        stranger.listen()
+        source = {"host": "127.0.0.1", "port": stranger.getsockname()[1], "database": "d"}
+        source |= {"password": "x", "tables": ["public.orders"]}
+        for written in ("${SERVER_SECRET}", "x${SERVER_SECRET:-y}"):
+            value = [f'public."{written}"'] if place == "tables" else written
+            config = yaml.safe_dump({"pipeline_id": "taker", "source": source | {place: value}})
+            answer = own_api.post("/connectors", {"config": config, "offline": offline})
+            assert answer.status_code == 422 and answer.json()["problems"][0]["line"], answer.text
+            assert "SERVER_SECRET" in answer.json()["problems"][0]["message"]
+            looked = own_api.post("/validate", {"config": config})
+            assert SECRET not in answer.text + looked.text
+        stranger.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            stranger.accept()  # nobody came
+    assert "taker" not in own_api.get("/connectors").text
+
+
+def test_variables_that_are_meant_for_it_are_a_posted_files(
+    own_api: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = PIPELINE.replace("shop", "third").replace(SECRET, "${%s}")
+    body = {"config": config % "TIDEGATE_SOURCE_THIRD", "offline": True, "dry_run": True}
+    assert own_api.post("/connectors", body).json()["status"] == "planned"
+    other = {**body, "config": config % "THIRD_PASSWORD"}
+    assert own_api.post("/connectors", other).status_code == 422
+    monkeypatch.setenv("TIDEGATE_API_VARIABLES", "THIRD_*, OTHERS")
+    monkeypatch.setattr(own_api.pipelines, "allowed_variables", allowed_variables())
+    assert own_api.post("/connectors", other).json()["status"] == "planned"
+    assert own_api.post("/connectors", body).status_code == 422
+
+
+def test_a_posted_file_does_not_say_where_a_connections_password_goes(own_api: Served) -> None:
+    config = PIPELINE.replace(f"password: {SECRET}", "connection_id: shop_db")
+    answer = own_api.post("/connectors", {"config": config, "offline": True, "dry_run": True})
+    assert [p["path"] for p in answer.json()["problems"]] == ["source.host", "source.port"]
+
+
+def test_no_refusal_names_a_path_of_the_server(own_api: Served) -> None:
+    folder = own_api.pipelines.directory
+    broken = folder / "broken.yaml"
+    broken.write_text("pipeline_id: broken\nsource: 7\n")
+    new = PIPELINE.replace("pipeline_id: shop", "pipeline_id: fourth")
+    relative = new.replace("host:", "sslrootcert: ca.pem\n  host:")
+    try:
+        answers = [
+            own_api.post("/validate", {"config": "pipeline_id: [\n"}),
+            own_api.post("/validate", {"config": "source: 7\n"}),
+            *(
+                own_api.post("/connectors", {"config": config, "offline": offline})
+                for config, offline in (("source: 7", True), (new, False), (relative, True))
+            ),
+            own_api.post("/connectors", {"config": PIPELINE, "offline": True}),
+            own_api.get("/connectors/broken"),
+            own_api.get("/connectors"),
+            own_api.get(f"{SHOP}/audit"),
+        ]
+    finally:
+        broken.unlink()
+    assert [a.status_code for a in answers] == [422, 422, 422, 503, 422, 409, 422, 200, 200], [
+        a.text for a in answers
+    ]
+    for answer in answers:
+        for place in (folder.parent, tempfile.gettempdir(), own_api.platform.lake.home):
+            assert f"{place}/" not in answer.text and f'{place}"' not in answer.text, answer.text
+    assert "pipeline.yaml:2" in answers[0].json()["detail"]
+    assert answers[6].json()["problems"][0]["file"] == "broken.yaml"
 
 
 def test_moving_a_position_is_planned_before_it_is_done(own_api: Served) -> None:

@@ -10,6 +10,7 @@ from tidegate.api.access import Role
 from tidegate.api.processes import arguments
 from tidegate.api.runner import Verb, Work
 from tidegate.api.server import ServerSettings, check, is_loopback
+from tidegate.api.server_paths import ServerPaths
 from tidegate.api.tokens import Holder, holders, read_file
 from tidegate.errors import ConfigError
 
@@ -93,3 +94,14 @@ def test_work_becomes_arguments_one_word_each() -> None:
     ]
     back = Work(Verb.ROLLBACK, "shop", {"tables": ["public.a"], "snapshot_id": "7", "force": True})
     assert arguments(back) == ["--table=public.a", "--snapshot-id=7", "--force", "--yes"]
+
+
+def test_files_of_the_server_are_told_by_their_names() -> None:
+    paths = ServerPaths(["/srv/tidegate/pipelines", "/srv/tidegate", "include/config"])
+    for text, told in {
+        "/srv/tidegate/pipelines/shop.yaml:3: wrong": "shop.yaml:3: wrong",
+        "see `tidegate validate /srv/tidegate/x/y.yaml`": "see `tidegate validate y.yaml`",
+        "no folder /srv/tidegate/pipelines, or": "no folder pipelines, or",
+        "/srv/tidegate2/kept and GET /api/v1/cdc": "/srv/tidegate2/kept and GET /api/v1/cdc",
+    }.items():
+        assert paths.hidden({"a": [text]}) == {"a": [told]}

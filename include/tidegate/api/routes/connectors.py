@@ -21,7 +21,7 @@ from tidegate.api.models.status import (
 )
 from tidegate.api.pages import DEFAULT_LIMIT, Cursor, Limit, Page, page
 from tidegate.api.pipelines import Known as KnownFile
-from tidegate.api.pipelines import Subject
+from tidegate.api.pipelines import Pipelines, Subject
 from tidegate.api.routes.subject import ONE, About, Admitted, Known
 from tidegate.config.loader import load_pipeline
 from tidegate.config.pipeline import PipelineConfig
@@ -55,7 +55,7 @@ def list_connectors(
     """Every pipeline the server knows and the caller may see, broken files among them."""
     seen = [file for file in known.all() if admitted.sees(file.name)]
     files = page(seen, lambda item: item.file.name, limit, cursor)
-    items = [_listed(file, known.platform) for file in files.items]
+    items = [_listed(file, known) for file in files.items]
     return Page(items=items, next=files.next, total=files.total)
 
 
@@ -100,7 +100,7 @@ def validate(body: ValidateRequest, known: Known) -> ValidationReport:
         file = Path(folder) / "pipeline.yaml"
         file.write_text(body.config or "", encoding="utf-8")
         # Variables stay names: a file from elsewhere must not read this server's (I9).
-        pipeline = load_pipeline(file, resolve_secrets=False)
+        pipeline = load_pipeline(file, resolve_secrets=False, environ={})
     return _report(validate_pipeline(pipeline, known.platform, offline=True))
 
 
@@ -114,11 +114,11 @@ def _report(found: Any) -> ValidationReport:
     return ValidationReport.model_validate(found)
 
 
-def _listed(known: KnownFile, platform: PlatformConfig) -> ConnectorSummary:
-    if known.pipeline is None:
-        problem = known.error.message if known.error else "it cannot be read"
-        return ConnectorSummary(name=known.name, state=BROKEN, problem=problem)
-    return _summary(known.pipeline, platform)
+def _listed(file: KnownFile, known: Pipelines) -> ConnectorSummary:
+    if file.pipeline is None:
+        problem = known.paths.hidden(file.error.message) if file.error else "it cannot be read"
+        return ConnectorSummary(name=file.name, state=BROKEN, problem=problem)
+    return _summary(file.pipeline, known.platform)
 
 
 def _summary(pipeline: PipelineConfig, platform: PlatformConfig) -> ConnectorSummary:

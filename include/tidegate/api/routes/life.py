@@ -8,6 +8,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response, status
 
+from tidegate.api import posted
 from tidegate.api.access import Role, needs
 from tidegate.api.models.actions import RunView
 from tidegate.api.models.life import (
@@ -41,8 +42,14 @@ def create_connector(
     with tempfile.TemporaryDirectory(prefix="tidegate-") as folder, acting_as(actor):
         file = Path(folder) / "pipeline.yaml"
         file.write_text(body.config, encoding="utf-8")
+        posted.check(file, known.allowed_variables)
         made = pipelines.create(
-            file, known.platform, known.directory, offline=body.offline, dry_run=body.dry_run
+            file,
+            known.platform,
+            known.directory,
+            offline=body.offline,
+            dry_run=body.dry_run,
+            with_secrets=known.with_secrets,
         )
     if body.dry_run:
         response.status_code = status.HTTP_200_OK

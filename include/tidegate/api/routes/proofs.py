@@ -10,7 +10,7 @@ from tidegate.api.access import Role, needs
 from tidegate.api.models.actions import AuditEntry, Verification
 from tidegate.api.models.status import Verified
 from tidegate.api.pages import DEFAULT_LIMIT, Limit
-from tidegate.api.routes.subject import ONE, About
+from tidegate.api.routes.subject import ONE, About, Known
 from tidegate.control.audit import audit
 from tidegate.control.proofs import verified_through
 from tidegate.lake.catalog import open_catalog
@@ -41,12 +41,16 @@ def get_verification(about: About) -> list[Verification]:
 @needs(Role.READ)
 def get_audit(
     about: About,
+    known: Known,
     table: Annotated[str | None, Query(max_length=200)] = None,
     limit: Limit = DEFAULT_LIMIT,
 ) -> list[AuditEntry]:
     """Who did what to the pipeline, newest first."""
     found = audit(about.pipeline, about.platform, [table] if table else None, limit)
-    return [AuditEntry.model_validate(entry) for entry in found.entries]
+    entries = [AuditEntry.model_validate(entry) for entry in found.entries]
+    return [
+        entry.model_copy(update={"details": known.paths.hidden(entry.details)}) for entry in entries
+    ]
 
 
 def _last(reports: list[Report]) -> dict[str, dict[str, Any]]:

@@ -40,7 +40,13 @@ def create(
     ) as call:
         from tidegate.control.pipelines import create as create_pipeline
 
-        result = create_pipeline(call.file, call.platform, offline=offline, dry_run=dry_run)
+        result = create_pipeline(
+            call.file,
+            call.platform,
+            offline=offline,
+            dry_run=dry_run,
+            with_secrets=lambda _: call.pipeline,  # its connection was asked already
+        )
         call.finish(result, render_pipelines.created)
 
 

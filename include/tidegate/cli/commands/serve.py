@@ -22,6 +22,7 @@ PipelinesFolder = Annotated[
 ]
 DEFAULT_FOLDER = Path("include/config/pipelines")
 DEFAULT_PORT = 8686  # api.server.PORT, which would import FastAPI for --help
+DEFAULT_RUNS, DEFAULT_QUEUED = 2, 20  # api.processes.RunLimits
 
 
 def register(app: typer.Typer) -> None:
@@ -73,12 +74,19 @@ def serve(
             show_default=False,
         ),
     ] = None,
+    max_runs: Annotated[
+        int, typer.Option(min=1, help="Runs at work at once; most are a JVM each.")
+    ] = DEFAULT_RUNS,
+    max_queued: Annotated[
+        int, typer.Option(min=0, help="Runs that wait; more are refused (429).")
+    ] = DEFAULT_QUEUED,
     debug: Debug = False,
 ) -> None:
     """Serve the HTTP API until stopped; on loopback, with a token, by default."""
     with speaking("serve", False, debug) as output:
         from tidegate.api.access import Role
         from tidegate.api.pipelines import Pipelines
+        from tidegate.api.processes import RunLimits
         from tidegate.api.server import ServerSettings, standalone
         from tidegate.config.loader import load_platform, platform_file
         from tidegate.errors import ConfigError
@@ -94,6 +102,7 @@ def serve(
             Role(client_role),
             token_file,
             tuple(allowed_host or ()),
+            RunLimits(max_runs, max_queued),
         )
         known = Pipelines(pipelines, load_platform(platform_config), platform_file(platform_config))
         server = standalone(known, settings)
