@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pyarrow as pa
 import pytest
 
 from tests.support.postgres import SourceDatabase
@@ -10,10 +13,13 @@ from tidegate.config.platform import PlatformConfig, TransportMode
 from tidegate.errors import ConfigError, FatalError, HeldError
 from tidegate.jobs.capture import run_capture
 from tidegate.jobs.deploy import deploy, undeploy
+from tidegate.lake import commits
 from tidegate.lake.audit_trail import AuditTrail
 from tidegate.lake.catalog import open_catalog
 from tidegate.lake.facts_ledger import FactsLedger
 from tidegate.lake.gate import Gate, GateState
+from tidegate.names import POSITION_PROPERTY
+from tidegate.testing.postgres_server import PASSWORD
 
 pytestmark = pytest.mark.postgres
 
@@ -270,6 +276,50 @@ def test_tables_that_are_not_ready_are_held_and_the_others_deployed(
     assert states["public.nowhere"].state is GateState.HELD
     trail = AuditTrail(open_catalog(platform, pipeline), pipeline)
     assert trail.entries()[0].details["held"] == "public.nowhere"
+
+
+def test_what_is_said_once_for_several_tables_holds_these_alone(
+    db: SourceDatabase, platform: PlatformConfig
+) -> None:
+    role = f"capture_{db.name}"
+    db.sql(
+        f"CREATE ROLE {role} LOGIN REPLICATION PASSWORD '{PASSWORD}'",
+        f"GRANT CREATE ON DATABASE {db.name} TO {role}",
+        f"ALTER TABLE items OWNER TO {role}",
+        "CREATE TABLE third (id int PRIMARY KEY)",
+        f"GRANT SELECT ON more, third TO {role}",
+    )
+    tables = ("public.items", "public.more", "public.third")
+    pipeline = db.pipeline(*tables, username=role, ddl_messages="off")
+    held = deploy(pipeline, platform).held
+    assert [table.table for table in held] == ["public.more", "public.third"]
+    assert "only their owner (postgres) may publish" in held[0].reason
+    assert published(db) == ["items"]
+    with pytest.raises(ConfigError) as caught:
+        deploy(db.pipeline(*tables[1:], username=role, ddl_messages="off"), platform)
+    assert caught.value.message.count("[postgres.ownership]") == 1, "said once"
+
+
+def test_a_table_that_may_not_be_read_any_more_goes_on(
+    db: SourceDatabase, platform: PlatformConfig
+) -> None:
+    role = f"reader_{db.name}"
+    db.sql(f"CREATE ROLE {role} LOGIN REPLICATION PASSWORD '{PASSWORD}'")
+    db.sql(
+        "CREATE PUBLICATION mine FOR TABLE items, more", f"GRANT SELECT ON items, more TO {role}"
+    )
+    options: dict[str, Any] = {"username": role, "ddl_messages": "off", "publication_name": "mine"}
+    pipeline = db.pipeline("public.items", "public.more", **options)
+    start = deploy(pipeline, platform).start
+    catalog = open_catalog(platform, pipeline)
+    identifier = pipeline.targets[0].identifier
+    catalog.create_namespace(identifier[0])
+    lake = catalog.create_table(identifier, pa.schema([("id", pa.int64())]))
+    commits.append_files(lake, (), {POSITION_PROPERTY: str(start)}, None)
+    db.sql(f"REVOKE SELECT ON items, more FROM {role}")
+    again = deploy(pipeline, platform)
+    assert [held.table for held in again.held] == ["public.more"], "it was never swept"
+    assert any("public.items" in warning for warning in again.warnings)
 
 
 def test_a_hold_of_somebody_else_stays_his(db: SourceDatabase, platform: PlatformConfig) -> None:
