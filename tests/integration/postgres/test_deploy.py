@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pyarrow as pa
@@ -10,7 +11,10 @@ import pytest
 from tests.support.postgres import SourceDatabase
 from tidegate import faults
 from tidegate.config.platform import PlatformConfig, TransportMode
+from tidegate.config.schema_changes import SchemaChanges
+from tidegate.envelope.position import Position
 from tidegate.errors import ConfigError, FatalError, HeldError
+from tidegate.jobs import run
 from tidegate.jobs.capture import run_capture
 from tidegate.jobs.deploy import deploy, undeploy
 from tidegate.lake import commits
@@ -18,7 +22,9 @@ from tidegate.lake.audit_trail import AuditTrail
 from tidegate.lake.catalog import open_catalog
 from tidegate.lake.facts_ledger import FactsLedger
 from tidegate.lake.gate import Gate, GateState
+from tidegate.lake.unsent import unsent
 from tidegate.names import POSITION_PROPERTY
+from tidegate.observability.progress import silent
 from tidegate.testing.postgres_server import PASSWORD
 
 pytestmark = pytest.mark.postgres
@@ -382,3 +388,40 @@ def test_a_table_that_is_not_published_is_noted_and_stops_nobody_else(
     db.sql("INSERT INTO items VALUES (101)")
     assert run_capture(both, platform).rows == 1
     assert sent() == [False, True]
+
+
+def test_changes_of_a_table_that_was_out_of_the_file_are_known_to_be_missing(
+    db: SourceDatabase, platform: PlatformConfig
+) -> None:
+    """Taken out and put back without a deployment: the source sends them, nobody took them."""
+    both = db.pipeline("public.items", "public.more")
+    start = Position.parse(str(deploy(both, platform).start))
+
+    def captured(*tables: str) -> list[str]:
+        db.sql("INSERT INTO items SELECT coalesce(max(id), 0) + 1 FROM items")
+        head = run_capture(db.pipeline(*tables), platform).through
+        looks = FactsLedger(open_catalog(platform, both), both).all("public.more")
+        return unsent(looks, start, head, SchemaChanges())
+
+    assert captured("public.items", "public.more") == []
+    assert captured("public.items")
+    assert captured("public.items")
+    assert captured("public.items", "public.more"), "its own place in the log is before the gap"
+
+
+def test_a_run_that_goes_on_looks_again_for_tables_that_were_not_ready(
+    db: SourceDatabase, platform: PlatformConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    db.sql("CREATE TABLE keyless (id int)")
+    pipeline = db.pipeline("public.items", "public.keyless")
+    outcome = run.RunOutcome()
+    stop = threading.Event()
+    job = run._Run(None, pipeline, platform, stop, silent, outcome)  # type: ignore[arg-type]
+    job.deploy()
+    db.sql("ALTER TABLE keyless ADD PRIMARY KEY (id)")
+    job._ask_again()
+    assert outcome.not_ready, "not at every round"
+    monkeypatch.setattr(run, "READY_SECONDS", 0.0)
+    job._ask_again()
+    assert not outcome.not_ready and published(db) == ["items", "keyless"]
+    assert job._never_swept() == ["public.items", "public.keyless"]
