@@ -20,7 +20,8 @@ COPY --chown=airflow:root requirements.txt requirements.lock pyproject.toml READ
 RUN pip install --no-cache-dir -r requirements.lock
 
 COPY --chown=airflow:root include ./include
-RUN pip install --no-cache-dir --no-deps -e .
+RUN pip install --no-cache-dir --no-deps -e . \
+    && python -m compileall -q include/tidegate
 
 # Jars are resolved at build time, so that no task waits for them.
 COPY --chown=airflow:root scripts/fetch_jars.py ./scripts/fetch_jars.py

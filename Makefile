@@ -55,8 +55,9 @@ test-mysql: setup ## Everything about MySQL 8 and MariaDB that make test leaves 
 lint: setup ## ruff, mypy, import contracts, generated reference up to date
 	@$(ENV) && scripts/lint.sh
 
-.PHONY: format
-format: setup ## Let ruff rewrite what it can
+.PHONY: format fmt
+fmt: format
+format: setup ## Let ruff rewrite what it can (the same: make fmt)
 	@.venv/bin/ruff check --fix $(wildcard $(LINTED))
 	@.venv/bin/ruff format $(wildcard $(LINTED))
 

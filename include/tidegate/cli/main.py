@@ -14,6 +14,7 @@ from typing import NoReturn
 import typer
 
 from tidegate import __version__
+from tidegate.cli import lean
 from tidegate.cli.commands import (
     audit,
     completion,
@@ -89,6 +90,8 @@ def _root(
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """The console script."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if argv is None:
+        lean.prepare(arguments)
     if completion.VARIABLE in os.environ:
         completion.prepare()
     try:

@@ -49,7 +49,9 @@ SOURCE_CAPABILITIES: Final = frozenset(Capability) - {
 """All that a source can do."""
 
 
-ONLY_READING: Final = frozenset({"schema_privilege", "select_privilege", "row_security"})
+ONLY_READING: Final = frozenset(
+    {"schema_privilege", "select_privilege", "partition_privilege", "row_security"}
+)
 """Codes, after the connector's name, of what keeps a table from being read in full: its changes
 are captured all the same."""
 
@@ -81,6 +83,13 @@ class Problem:
     message: str
     table: str | None = None
     fix_sql: str | None = None
+    tables: tuple[str, ...] = ()
+    """Those it concerns, where it is said once for several."""
+
+    @property
+    def concerns(self) -> tuple[str, ...]:
+        """The tables that wait for it; none: the whole source."""
+        return self.tables if self.table is None else (self.table,)
 
     @property
     def only_reading(self) -> bool:

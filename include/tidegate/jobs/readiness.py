@@ -71,20 +71,22 @@ def readiness(
     on a line of its own; a new epoch mends a lost slot."""
     report = source.validate()
     found = _by_table(report, pipeline, catalog)
-    wide = [p for p in report.errors if p.table not in pipeline.source.tables]
+    listed = set(pipeline.source.tables)
+    wide = [p for p in report.errors if not listed.intersection(p.concerns)]
     wide = [p for p in wide if not (new_epoch and p.code.endswith(f".{SLOT_LOST}"))]
     ready = tuple(table for table in pipeline.source.tables if table not in found)
     if wide or not ready:
-        problems = [*wide, *(problem for own in found.values() for problem in own)]
+        problems = dict.fromkeys([*wide, *(one for own in found.values() for one in own)])
         raise ConfigError(
             "deploy.not_ready",
-            "the source is not ready:" + "".join(f"\n  {problem}" for problem in problems),
+            "the source is not ready:"
+            + "".join("\n  " + str(problem).replace("\n", "\n    ") for problem in problems),
             hint="run the SQL given with each problem, then deploy again",
         )
     held = tuple(
         HeldTable(table, tuple(_said(problem) for problem in own)) for table, own in found.items()
     )
-    heeded = [p for p in report.errors if p.table in ready]
+    heeded = [p for p in report.errors if set(ready).intersection(p.concerns)]
     warnings = tuple(str(problem) for problem in (*heeded, *report.warnings))
     return Readiness(ready, held, warnings)
 
@@ -92,7 +94,7 @@ def readiness(
 def unfit(source: Source, tables: Iterable[str]) -> tuple[HeldTable, ...]:
     """Which of ``tables`` cannot be read in full, each with every reason there is."""
     errors = source.validate().errors
-    wanted = {table: [p for p in errors if p.table == table] for table in tables}
+    wanted = {table: [p for p in errors if table in p.concerns] for table in tables}
     return tuple(
         HeldTable(table, tuple(_said(problem) for problem in own))
         for table, own in wanted.items()
@@ -164,14 +166,17 @@ def _by_table(
     """Errors by the table they keep back. A table that is swept already goes on while it cannot be
     read in full."""
     found: dict[str, list[Problem]] = {}
+    listed = set(pipeline.source.tables)
     for problem in report.errors:
-        table = problem.table
-        if table is None or table not in pipeline.source.tables:
-            continue
-        if problem.only_reading and table not in found and swept(catalog, pipeline, table):
-            continue
-        found.setdefault(table, []).append(problem)
-    return found
+        for table in listed.intersection(problem.concerns):
+            if not (problem.only_reading and swept(catalog, pipeline, table)):
+                found.setdefault(table, []).append(problem)
+    return {table: found[table] for table in pipeline.source.tables if table in found}
+
+
+def _line(problem: Problem) -> str:
+    """One finding, on a line of its own; SQL of several lines below it."""
+    return "\n  " + str(problem).replace("\n", "\n    ")
 
 
 def _said(problem: Problem) -> str:

@@ -8,7 +8,7 @@ it, also when it comes there again after a rollback.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -68,15 +68,32 @@ class FactsLedger:
     def __init__(self, catalog: Catalog, pipeline: PipelineConfig) -> None:
         ledger = Ledger(catalog, (pipeline.control_namespace, TABLE_NAME), _SCHEMA)
         self._ledger = WholeLedger(ledger, _entry)
+        self._listed = frozenset(pipeline.source.tables)
 
     @property
     def identifier(self) -> tuple[str, str]:
         return self._ledger.identifier
 
-    def note(self, looks: Mapping[TableId, TableFacts], since: Position, at: Position) -> None:
-        """Make what is different from the last look durable; nothing is written otherwise."""
+    def note(
+        self,
+        looks: Mapping[TableId, TableFacts],
+        since: Position,
+        at: Position,
+        *,
+        captured: bool = False,
+    ) -> None:
+        """Make what is different from the last look durable; nothing is written otherwise.
+
+        ``captured``: up to ``at`` the log has the changes of the tables that the file lists now.
+        What others did is not in it, should they ever come back into the file.
+        """
         named = {str(table): seen for table, seen in looks.items()}
-        self._append_new(lambda known: _changed(known, named, at), since, at)
+
+        def new(known: _ByTable) -> _Looks:
+            gone = _unlisted(known, self._listed, at) if captured else {}
+            return {**gone, **_changed(known, named, at)}
+
+        self._append_new(new, since, at)
 
     def rewritten(self, table: str, at: Position) -> None:
         """Note that old rows may have other values from ``at`` on."""
@@ -136,6 +153,15 @@ def _changed(known: _ByTable, looks: _Looks, at: Position) -> _Looks:
         if last is None or last.facts != facts:
             changed[table] = facts
     return changed
+
+
+def _unlisted(known: _ByTable, listed: Collection[str], at: Position) -> _Looks:
+    last = {table: in_force(own, at) for table, own in known.items() if table not in listed}
+    return {
+        table: replace(entry.facts, sent=False)
+        for table, entry in last.items()
+        if entry is not None and entry.facts.sent
+    }
 
 
 def _by_table(entries: Sequence[_Named]) -> dict[str, tuple[FactsEntry, ...]]:

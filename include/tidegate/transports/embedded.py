@@ -181,7 +181,7 @@ class _Run:
         # Everything up to ``through`` was committed before this look; what it finds is durable
         # before an apply can come there (I3).
         looks = self._stream.look()
-        self._owner._history.facts.note(looks, self._writer.through, through)
+        self._owner._history.facts.note(looks, self._writer.through, through, captured=True)
         point("capture.after_look")
         self._writer.commit(through)
         point("capture.after_commit")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import threading
 from pathlib import Path
 
 import pytest
 from pyiceberg.catalog import Catalog
+from rich.console import Console
 
 from tests.support.shop import Shop
+from tidegate.cli import render_pipelines
 from tidegate.config.folder import PIPELINES_VARIABLE, find_pipeline, pipelines_dir
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
@@ -16,6 +19,7 @@ from tidegate.control.audit import audit
 from tidegate.control.pipelines import create, delete, describe, list_pipelines
 from tidegate.control.running import stop
 from tidegate.errors import ConfigError, HeldError
+from tidegate.lake.gate import Gate
 from tidegate.lake.retire import retire
 
 TEXT = """\
@@ -107,6 +111,28 @@ def test_a_list_shows_broken_files_too(
         False,
         2,
     )
+
+
+def test_a_list_says_what_is_at_work_and_no_more(
+    file: Path, folder: Path, shop: Shop, platform: PlatformConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(file, platform, folder, offline=True)
+
+    def said() -> str:
+        shown = Console(file=io.StringIO(), width=200)
+        render_pipelines.listed(shown, {"pipelines": list_pipelines(platform, folder)})
+        assert isinstance(shown.file, io.StringIO)
+        return shown.file.getvalue().splitlines()[1]
+
+    assert "ready" in said() and "running" not in said()
+    gate = Gate(shop.catalog, shop.pipeline, platform.gate)
+    with gate.lease("r1", ["public.orders"], "apply"):
+        assert "at work: apply" in said()
+        assert gate.at_work() == ("apply",)
+    with monkeypatch.context() as died, gate.lease("r2", ["public.orders"], "repair"):
+        died.setattr("tidegate.lake.gate.is_gone", lambda owner: True)
+        assert "ready" in said(), "its process is gone"
+    assert "ready" in said()
 
 
 def test_names_paths_and_what_is_neither(

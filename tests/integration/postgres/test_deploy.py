@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import threading
+from typing import Any
+
+import pyarrow as pa
 import pytest
 
 from tests.support.postgres import SourceDatabase
 from tidegate import faults
 from tidegate.config.platform import PlatformConfig, TransportMode
+from tidegate.config.schema_changes import SchemaChanges
+from tidegate.envelope.position import Position
 from tidegate.errors import ConfigError, FatalError, HeldError
+from tidegate.jobs import run
 from tidegate.jobs.capture import run_capture
 from tidegate.jobs.deploy import deploy, undeploy
+from tidegate.lake import commits
 from tidegate.lake.audit_trail import AuditTrail
 from tidegate.lake.catalog import open_catalog
 from tidegate.lake.facts_ledger import FactsLedger
 from tidegate.lake.gate import Gate, GateState
+from tidegate.lake.unsent import unsent
+from tidegate.names import POSITION_PROPERTY
+from tidegate.observability.progress import silent
+from tidegate.testing.postgres_server import PASSWORD
 
 pytestmark = pytest.mark.postgres
 
@@ -272,6 +284,50 @@ def test_tables_that_are_not_ready_are_held_and_the_others_deployed(
     assert trail.entries()[0].details["held"] == "public.nowhere"
 
 
+def test_what_is_said_once_for_several_tables_holds_these_alone(
+    db: SourceDatabase, platform: PlatformConfig
+) -> None:
+    role = f"capture_{db.name}"
+    db.sql(
+        f"CREATE ROLE {role} LOGIN REPLICATION PASSWORD '{PASSWORD}'",
+        f"GRANT CREATE ON DATABASE {db.name} TO {role}",
+        f"ALTER TABLE items OWNER TO {role}",
+        "CREATE TABLE third (id int PRIMARY KEY)",
+        f"GRANT SELECT ON more, third TO {role}",
+    )
+    tables = ("public.items", "public.more", "public.third")
+    pipeline = db.pipeline(*tables, username=role, ddl_messages="off")
+    held = deploy(pipeline, platform).held
+    assert [table.table for table in held] == ["public.more", "public.third"]
+    assert "only their owner (postgres) may publish" in held[0].reason
+    assert published(db) == ["items"]
+    with pytest.raises(ConfigError) as caught:
+        deploy(db.pipeline(*tables[1:], username=role, ddl_messages="off"), platform)
+    assert caught.value.message.count("[postgres.ownership]") == 1, "said once"
+
+
+def test_a_table_that_may_not_be_read_any_more_goes_on(
+    db: SourceDatabase, platform: PlatformConfig
+) -> None:
+    role = f"reader_{db.name}"
+    db.sql(f"CREATE ROLE {role} LOGIN REPLICATION PASSWORD '{PASSWORD}'")
+    db.sql(
+        "CREATE PUBLICATION mine FOR TABLE items, more", f"GRANT SELECT ON items, more TO {role}"
+    )
+    options: dict[str, Any] = {"username": role, "ddl_messages": "off", "publication_name": "mine"}
+    pipeline = db.pipeline("public.items", "public.more", **options)
+    start = deploy(pipeline, platform).start
+    catalog = open_catalog(platform, pipeline)
+    identifier = pipeline.targets[0].identifier
+    catalog.create_namespace(identifier[0])
+    lake = catalog.create_table(identifier, pa.schema([("id", pa.int64())]))
+    commits.append_files(lake, (), {POSITION_PROPERTY: str(start)}, None)
+    db.sql(f"REVOKE SELECT ON items, more FROM {role}")
+    again = deploy(pipeline, platform)
+    assert [held.table for held in again.held] == ["public.more"], "it was never swept"
+    assert any("public.items" in warning for warning in again.warnings)
+
+
 def test_a_hold_of_somebody_else_stays_his(db: SourceDatabase, platform: PlatformConfig) -> None:
     db.sql("CREATE TABLE keyless (id int)")
     pipeline = db.pipeline("public.items", "public.keyless")
@@ -332,3 +388,40 @@ def test_a_table_that_is_not_published_is_noted_and_stops_nobody_else(
     db.sql("INSERT INTO items VALUES (101)")
     assert run_capture(both, platform).rows == 1
     assert sent() == [False, True]
+
+
+def test_changes_of_a_table_that_was_out_of_the_file_are_known_to_be_missing(
+    db: SourceDatabase, platform: PlatformConfig
+) -> None:
+    """Taken out and put back without a deployment: the source sends them, nobody took them."""
+    both = db.pipeline("public.items", "public.more")
+    start = Position.parse(str(deploy(both, platform).start))
+
+    def captured(*tables: str) -> list[str]:
+        db.sql("INSERT INTO items SELECT coalesce(max(id), 0) + 1 FROM items")
+        head = run_capture(db.pipeline(*tables), platform).through
+        looks = FactsLedger(open_catalog(platform, both), both).all("public.more")
+        return unsent(looks, start, head, SchemaChanges())
+
+    assert captured("public.items", "public.more") == []
+    assert captured("public.items")
+    assert captured("public.items")
+    assert captured("public.items", "public.more"), "its own place in the log is before the gap"
+
+
+def test_a_run_that_goes_on_looks_again_for_tables_that_were_not_ready(
+    db: SourceDatabase, platform: PlatformConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    db.sql("CREATE TABLE keyless (id int)")
+    pipeline = db.pipeline("public.items", "public.keyless")
+    outcome = run.RunOutcome()
+    stop = threading.Event()
+    job = run._Run(None, pipeline, platform, stop, silent, outcome)  # type: ignore[arg-type]
+    job.deploy()
+    db.sql("ALTER TABLE keyless ADD PRIMARY KEY (id)")
+    job._ask_again()
+    assert outcome.not_ready, "not at every round"
+    monkeypatch.setattr(run, "READY_SECONDS", 0.0)
+    job._ask_again()
+    assert not outcome.not_ready and published(db) == ["items", "keyless"]
+    assert job._never_swept() == ["public.items", "public.keyless"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from tidegate.connectors.postgres import ddl_messages, discover, publication, slots
@@ -274,7 +275,8 @@ def _ownership(
             "-- or give them to a role for that, which nobody logs in as: CREATE ROLE cdc_owner"
             f" NOLOGIN; GRANT cdc_owner TO {role}; ALTER TABLE … OWNER TO cdc_owner;"
         )
-    yield _error("ownership", message, fix)
+    problem = _error("ownership", message, fix)
+    yield replace(problem, tables=tuple(str(table) for table in foreign))
 
 
 def _error(code: str, message: str, fix: str | None = None, table: str | None = None) -> Problem:
