@@ -20,6 +20,7 @@ POSITION_PROPERTY: Final = "tidegate.position"  # lake tables: applied through (
 EPOCH_PROPERTY: Final = "tidegate.epoch"
 CAPTURED_THROUGH: Final = "tidegate.captured_through"  # change log
 ANCHOR_PROPERTY: Final = "tidegate.anchor"  # change log: how the source finds that place elsewhere
+LOOK_PROPERTY: Final = "tidegate.look"  # change log: TableFacts.mark of the last look
 RUN_PROPERTY: Final = "tidegate.run"
 STEP_PROPERTY: Final = "tidegate.step"  # apply | sweep | chunk | repair | stamp | part | offset
 STEP_SWEEP: Final = "sweep"  # of the snapshot that publishes a sweep

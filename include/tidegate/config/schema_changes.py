@@ -76,13 +76,14 @@ class SchemaChanges(Section):
     )
     rewrite: Literal["hold", "ignore"] = Field(
         "hold",
-        description="`ALTER … USING`, which may give old rows other values; known only with the"
-        " event trigger (source.ddl_messages). Held until the table is swept.",
+        description="`ALTER … USING`, which may give old rows other values; without the event"
+        " trigger (source.ddl_messages) any ALTER that rewrites the table. Held until the table is"
+        " swept.",
     )
     partitions: Literal["hold", "ignore"] = Field(
         "hold",
-        description="A partition that was attached with rows, detached or dropped. Held until the"
-        " table is swept; ignore: the lake's rows stay as they are.",
+        description="A partition that was attached with rows, detached, dropped or emptied by"
+        " itself. Held until the table is swept; ignore: the lake's rows stay as they are.",
     )
     enum_rename: Literal["hold", "ignore"] = Field(
         "hold",

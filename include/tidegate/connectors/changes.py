@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -79,4 +79,17 @@ class ChangeStream(Protocol):
 
     def keep_alive(self) -> None:
         """Tell the source that we live; called while the consumer is busy elsewhere."""
+        ...
+
+
+@runtime_checkable
+class Comparing(Protocol):
+    """A stream whose looks mean more beside those before them: what became of a table's rows
+    follows from both."""
+
+    def compare(
+        self, known: Mapping[TableId, TableFacts], through: Position
+    ) -> Mapping[TableId, TableFacts]:
+        """:meth:`ChangeStream.look`, with what changed since ``known``, which are the looks in
+        force at ``through``: the boundary that is about to be committed, and lies before now."""
         ...

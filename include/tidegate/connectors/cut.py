@@ -228,3 +228,12 @@ class LoneCut(ExactCut, Protocol):
     def fetch(self, sql: str, rows: int) -> Iterator[pa.Table]:
         """The answer in texts, ``rows`` at a time; of no row, an empty table."""
         ...
+
+
+@runtime_checkable
+class ComparingCut(Protocol):
+    """A cut whose facts mean more beside a look before them."""
+
+    def facts_since(self, table: TableId, known: TableFacts | None) -> TableFacts:
+        """:meth:`Cut.facts`, with what became of the rows since ``known``."""
+        ...

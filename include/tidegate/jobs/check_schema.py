@@ -7,36 +7,30 @@ catalog is compared with what captures and sweeps noted of it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from pyiceberg.catalog import Catalog
-from pyiceberg.table import Table
 
 from tidegate.config.pipeline import LakeTarget, PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.config.secrets import Secrets
 from tidegate.connectors.protocol import Source
 from tidegate.connectors.registry import open_source
-from tidegate.envelope.position import Position
 from tidegate.errors import TidegateError
 from tidegate.jobs import door
 from tidegate.jobs.second_opinion import SecondOpinion
-from tidegate.lake import positions
 from tidegate.lake.catalog import load, open_catalog
-from tidegate.lake.reports import Report, Reports
-from tidegate.lake.schema_ahead import ahead, rewrites
+from tidegate.lake.reports import Reports
+from tidegate.lake.schema_ahead import ahead
 from tidegate.lake.schema_ground import SchemaGround
 from tidegate.lake.schema_history import SchemaHistory
-from tidegate.names import POSITION_PROPERTY, STEP_PROPERTY, TableId
+from tidegate.names import TableId
 from tidegate.observability import log
 
 KIND = "schema"
 _LOG = log.get(__name__)
-_SWEEP_STEP = "sweep"
-_REPORTS_READ = 500
-"""As many as status looks through."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +69,7 @@ def run_check_schema(
     reports = Reports(catalog, pipeline)
     names = [str(TableId.parse(name)) for name in tables or pipeline.source.tables]
     try:
-        look = _Look(catalog, pipeline, source, reports, SecondOpinion(pipeline, platform))
+        look = _Look(catalog, pipeline, source, SecondOpinion(pipeline, platform))
         checks = [look.table(pipeline.target(TableId.parse(name))) for name in names]
     finally:
         source.close()
@@ -102,15 +96,12 @@ class _Look:
         catalog: Catalog,
         pipeline: PipelineConfig,
         source: Source,
-        reports: Reports,
         opinion: SecondOpinion,
     ) -> None:
         self.catalog = catalog
         self.opinion = opinion
         self.source = source
         self.history = SchemaHistory(catalog, pipeline)
-        self.earlier = reports.recent(KIND, limit=_REPORTS_READ)
-        self.sweeps = reports.recent(_SWEEP_STEP, limit=_REPORTS_READ)
         self.seen: list[dict[str, Any]] = []
 
     def table(self, target: LakeTarget) -> TableCheck:
@@ -135,30 +126,10 @@ class _Look:
         if lake is None or ground is None:
             return TableCheck(target.source, "unswept", reason="it was never swept")
         live = self.source.discover(target.table)
-        cut = self._last_sweep(lake, target.source)
-        swept = self.history.at(target.table, cut) if cut else None
         found = ahead(ground, live, now)
-        hidden = (*found.unsent, *(rewrites(swept, live) if swept else ()))
-        self.seen.append({"table": target.source, "cut": str(cut) if cut else None})
-        verdict = _verdict(target.source, found.changes, found.conflicts, hidden)
+        self.seen.append({"table": target.source})
+        verdict = _verdict(target.source, found.changes, found.conflicts, found.unsent)
         return replace(verdict, registry=self.opinion.on(live))
-
-    def _last_sweep(self, lake: Table, table: str) -> Position | None:
-        """The cut of the table's newest sweep: its snapshot may have expired, then its report."""
-        for snapshot in positions.ancestors(lake.metadata):
-            facts = positions.summary(snapshot)
-            if facts.get(STEP_PROPERTY) == _SWEEP_STEP:
-                return Position.parse(facts[POSITION_PROPERTY])
-        told = (e["position"] for e in _entries(self.sweeps, table) if e["status"] == "swept")
-        seen = (entry["cut"] for entry in _entries(self.earlier, table))
-        found = next(told, None) or next(seen, None)
-        return Position.parse(found) if found else None
-
-
-def _entries(reports: Sequence[Report], table: str) -> Iterator[dict[str, Any]]:
-    """What reports say of a table, newest first."""
-    for report in reports:
-        yield from (e for e in report.body.get("tables", ()) if e["table"] == table)
 
 
 def _verdict(

@@ -26,9 +26,10 @@ from tidegate.names import TableId
 from tidegate.schema.table_facts import TableFacts
 
 TABLE_NAME: Final = "table_facts"
-_VERSION: Final = 2
-_READS: Final = (1, 2)
-"""Before 2 nobody noted rows that were written under another name."""
+_VERSION: Final = 3
+_READS: Final = (1, 2, 3)
+"""Before 2 nobody noted rows that were written under another name, before 3 what became of rows in
+another file."""
 
 _SCHEMA: Final = Schema(
     NestedField(1, "seq", LongType(), required=False),
@@ -94,6 +95,18 @@ class FactsLedger:
             return {**gone, **_changed(known, named, at)}
 
         self._append_new(new, since, at)
+
+    def known(self, at: Position, looked: Position, mark: str | None) -> dict[TableId, TableFacts]:
+        """The looks in force at ``at``; ``mark`` is that of the last one, taken at ``looked``: it
+        is not noted where it saw nothing new."""
+        found = {}
+        for table, entries in _by_table(self._ledger.load().entries).items():
+            last = in_force(entries, at)
+            if last is not None:
+                newer = mark is not None and last.at <= looked
+                facts = replace(last.facts, mark=mark) if newer else last.facts
+                found[TableId.parse(table)] = facts
+        return found
 
     def rewritten(self, table: str, at: Position) -> None:
         """Note that old rows may have other values from ``at`` on."""
@@ -182,7 +195,7 @@ def _entry(row: Mapping[str, Any]) -> _Named:
         raise FatalError(
             "schema.facts_format",
             f"a look at the source has stored format {body['version']}, this release reads"
-            f" {' and '.join(map(str, _READS))}",
+            f" {', '.join(map(str, _READS))}",
             hint="use the Tidegate release that wrote it, or a newer one",
         )
     return row["table"], FactsEntry(

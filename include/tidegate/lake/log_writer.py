@@ -29,7 +29,7 @@ from tidegate.errors import FatalError, RetriableError
 from tidegate.lake import commits
 from tidegate.lake.log_table import BUCKETS, LogHead, reached
 from tidegate.lake.positions import ancestors, summary
-from tidegate.names import PROPERTY_PREFIX
+from tidegate.names import EPOCH_PROPERTY, LOOK_PROPERTY, PROPERTY_PREFIX
 
 if TYPE_CHECKING:
     from tidegate.lake.change_log import ChangeLog
@@ -65,6 +65,16 @@ class LogWriter:
     def through(self) -> Position:
         """What the log had captured when this writer last looked."""
         return self._through
+
+    @property
+    def mark(self) -> str | None:
+        """Of the newest look at the source's catalog in this epoch; an older one is as true."""
+        for facts in map(summary, ancestors(self._table.metadata)):
+            if facts.get(EPOCH_PROPERTY, self._through.epoch) != self._through.epoch:
+                return None
+            if LOOK_PROPERTY in facts:
+                return facts[LOOK_PROPERTY]
+        return None
 
     @property
     def pending_rows(self) -> int:

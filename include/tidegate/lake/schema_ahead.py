@@ -9,11 +9,10 @@ from tidegate.envelope.position import Position
 from tidegate.lake.facts_ledger import FactsEntry
 from tidegate.lake.lineage import Lineage, Version
 from tidegate.lake.schema_ground import SchemaGround
-from tidegate.schema.diff import ChangeKind, diff
+from tidegate.schema.diff import diff
 from tidegate.schema.table import TableSchema
 from tidegate.schema.table_facts import TableFacts
 
-_REWRITES = frozenset({ChangeKind.WIDEN, ChangeKind.NARROW, ChangeKind.RETYPE})
 _LATER = "~"
 """A place after every other."""
 
@@ -44,15 +43,26 @@ def ahead(ground: SchemaGround, live: TableSchema, now: TableFacts) -> Ahead:
             new = Version(live.schema_id, live, last, (last,), (live.schema_id,))
             ground = replace(ground, lineage=lineage.having((*versions, new)))
     conflict = ground.conflict()
-    hidden = tuple(ground.lineage.unsent(stands, look.at))
+    hidden = (*ground.lineage.unsent(stands, look.at), *rewrites(known, now))
     return Ahead(told, conflict.reasons if conflict else (), hidden)
 
 
-def rewrites(swept: TableSchema, live: TableSchema) -> Iterator[str]:
-    """Types that changed since the last sweep (``swept`` was the schema then): the lake followed,
-    and whether ``USING`` made other values of old rows nobody can tell."""
-    yield from (
-        f"{change}: the table was rewritten, and what USING made of old rows was not sent"
-        for change in diff(swept, live)
-        if change.kind in _REWRITES
-    )
+def rewrites(known: TableFacts, now: TableFacts) -> Iterator[str]:
+    """Types that changed since the last look, where nothing tells of ``USING``: the next capture
+    looks at the rows, and they cannot say."""
+    others = [
+        f"{now.columns[number]} ({was} → {now.types[number]})"
+        for number, was in known.types.items()
+        if number in now.columns and now.types.get(number, was) != was
+    ]
+    if others and known.relation == now.relation and known.told_by is None and _moved(known, now):
+        yield (
+            f"the table was rewritten for another type of {', '.join(others)}, and without the"
+            " event trigger (source.ddl_messages) nothing tells whether USING gave older rows other"
+            " values"
+        )
+
+
+def _moved(known: TableFacts, now: TableFacts) -> bool:
+    leaves = known.leaves.items()
+    return any(n in now.leaves and now.leaves[n].file != leaf.file for n, leaf in leaves)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Final
 
 from tidegate.config.schema_changes import SchemaChanges
 from tidegate.envelope.position import Position
@@ -16,6 +17,9 @@ from tidegate.lake.facts_ledger import FactsEntry, in_force
 from tidegate.schema.diff import keeps_values
 from tidegate.schema.table import Column
 from tidegate.schema.table_facts import TableFacts
+
+_SHOWN: Final = 3
+"""Partitions that one reason names."""
 
 Settled = frozenset[int | str | None]
 
@@ -78,10 +82,23 @@ def unsent(
     looks = [known, *later] if known else later
     found: dict[str, None] = {}
     for old, new in pairwise(looks):
-        found |= dict.fromkeys(told(old.facts, new.facts, policy, settled))
+        found |= dict.fromkeys(told(old.facts, new.facts, policy, _within(settled, new)))
     if not all(look.facts.sent for look in looks):
         found["its changes are not sent (deploy has it published before the sweep)"] = None
     return list(found)
+
+
+def _within(settled: Settled, look: FactsEntry) -> Settled:
+    """With the look's own place among what is settled, if someone approved a change that came with
+    it: a rewrite that nothing but the table's file tells of has no place of its own."""
+    places = (fact for fact in settled if isinstance(fact, str))
+    came = any(look.since.place < place <= look.at.place for place in places)
+    return settled | {*_remade(look.facts)} if came else settled
+
+
+def _remade(facts: TableFacts) -> list[str]:
+    """What marks rewrites in ``facts``."""
+    return [leaf.remade for leaf in facts.leaves.values() if leaf.remade is not None]
 
 
 def _begins_by(entry: FactsEntry, until: Position) -> bool:
@@ -103,6 +120,8 @@ def told(
         return
     if policy.rewrite == "hold" and new.rewrite not in (None, old.rewrite, *settled):
         yield "ALTER TABLE … USING may have given older rows other values"
+    if policy.rewrite == "hold" and not old.partitioned:
+        yield from _rewrites(old, new, settled)
     if policy.enum_rename == "hold":
         for number, label in old.labels.items():
             if new.labels.get(number, label) != label:
@@ -128,6 +147,18 @@ def _whole_table(old: TableFacts, new: TableFacts, settled: Settled) -> Iterator
         yield "the table was dropped and made anew: rows of the old one are still in the lake"
 
 
+def _rewrites(old: TableFacts, new: TableFacts, settled: Settled) -> Iterator[str]:
+    if any(
+        leaf.remade not in (None, old.leaves[number].remade, *settled)
+        for number, leaf in new.leaves.items()
+        if number in old.leaves
+    ):
+        yield (
+            "ALTER TABLE wrote its rows anew, and without the event trigger"
+            " (source.ddl_messages) nothing tells whether USING gave them other values"
+        )
+
+
 def _partitions(old: TableFacts, new: TableFacts) -> Iterator[str]:
     for number, leaf in old.leaves.items():
         if number not in new.leaves:
@@ -135,6 +166,24 @@ def _partitions(old: TableFacts, new: TableFacts) -> Iterator[str]:
     for number, leaf in new.leaves.items():
         if number not in old.leaves and not leaf.made_empty:
             yield f"partition {leaf.name} was attached: rows it had before were never sent"
+    both = [(old.leaves[n], leaf) for n, leaf in new.leaves.items() if n in old.leaves]
+    for was, leaf in both:
+        if None not in (was.joined, leaf.joined) and was.joined != leaf.joined:
+            yield (
+                f"partition {leaf.name} was detached and attached again: what changed in it"
+                " meanwhile was never sent"
+            )
+    remade = [leaf.name for was, leaf in both if leaf.remade not in (None, was.remade)]
+    if remade:
+        yield (
+            f"partition {_some(remade)} was emptied or rewritten by itself: that is not sent, and"
+            " no row of it shows that the others are still there"
+        )
+
+
+def _some(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:_SHOWN])
+    return shown if len(names) <= _SHOWN else f"{shown} (and {len(names) - _SHOWN} more)"
 
 
 def _of(entries: Sequence[FactsEntry], relation: int | None) -> list[TableFacts]:

@@ -13,10 +13,16 @@ class Leaf:
 
     name: str
     file: str  # another one: its rows were written anew, or are gone
-    made_empty: bool = True  # made as a partition, so that every row it got was sent
+    made_empty: bool = True  # it had no rows when it came, so that every row it got was sent
     missing: Mapping[str, str | None] = field(default_factory=dict, repr=False)
     """By number of the table's column: the value of rows that are older than the column, as the
     log would print it; None: there is one, and it cannot be read."""
+    joined: str | None = None  # by whom its place in the tree was written; another one: anew
+    remade: str | None = None
+    """The last file that came with other rows than the log told, as far as anybody can tell."""
+    traced: str | None = None
+    """The file before, while it is not certain yet whether the log tells of the new one."""
+    marked: str | None = None  # with ``traced``: the mark of the look that saw that file
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +43,10 @@ class TableFacts:
     astray: str | None = None
     """Place of the last rows that were written under another name of the table; the log tells it,
     and does not take them."""
+    told_by: str | None = None  # what tells of ALTER … USING in the log; None: nothing does
+    mark: str | None = field(default=None, compare=False)
+    """Where this look stands among the source's transactions. No difference, and so not always
+    stored with the look: the change log has the last one."""
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

@@ -11,12 +11,12 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from tidegate.config.platform import CaptureConfig, RetryConfig
-from tidegate.connectors.changes import ChangeBatch, ChangeStream, TableHold
+from tidegate.connectors.changes import ChangeBatch, ChangeStream, Comparing, TableHold
 from tidegate.connectors.protocol import Source
 from tidegate.envelope.position import Position
 from tidegate.errors import Decision, HeldError, TidegateError, decide
@@ -24,8 +24,10 @@ from tidegate.faults import point
 from tidegate.lake.change_log import ChangeLog
 from tidegate.lake.log_writer import LogWriter
 from tidegate.lake.schema_history import SchemaEntry, SchemaHistory
+from tidegate.names import LOOK_PROPERTY, TableId
 from tidegate.observability import log
 from tidegate.observability.progress import Progress, silent
+from tidegate.schema.table_facts import TableFacts
 from tidegate.transports.protocol import CaptureResult, Until
 
 _LOG = log.get(__name__)
@@ -126,6 +128,7 @@ class _Run:
         self._boundary: Position | None = None
         self._committed_at = time.monotonic()
         self._idle_since = owner._log.committed_at()
+        self._mark = writer.mark
 
     def drain(self, stop: threading.Event, *, noted: bool) -> None:
         """``noted``: commit the last boundary even if no change lies before it."""
@@ -137,8 +140,28 @@ class _Run:
                 return
         if self._boundary is None:
             return
-        if noted or self._writer.pending_rows or self._idle_is_over():
+        if noted or self._writer.pending_rows or self._idle_is_over() or self._otherwise():
             self._commit(self._boundary)
+
+    def _otherwise(self) -> bool:
+        """Whether the tables are not what they were: their changes need not have sent a row."""
+        through = self._boundary
+        if through is None or through <= self._writer.through:
+            return False
+        known = self._known(through)
+        looks = self._look(known, through)
+        return any(t in looks and looks[t].following(facts) != facts for t, facts in known.items())
+
+    def _known(self, through: Position) -> Mapping[TableId, TableFacts]:
+        facts = self._owner._history.facts
+        return facts.known(through, self._writer.through, self._mark)
+
+    def _look(
+        self, known: Mapping[TableId, TableFacts], through: Position
+    ) -> Mapping[TableId, TableFacts]:
+        if isinstance(self._stream, Comparing):
+            return self._stream.compare(known, through)
+        return self._stream.look()
 
     def _take(self, batch: ChangeBatch) -> None:
         owner, tally = self._owner, self._owner._tally
@@ -180,10 +203,12 @@ class _Run:
         point("capture.after_files")
         # Everything up to ``through`` was committed before this look; what it finds is durable
         # before an apply can come there (I3).
-        looks = self._stream.look()
+        looks = self._look(self._known(through), through)
         self._owner._history.facts.note(looks, self._writer.through, through, captured=True)
         point("capture.after_look")
-        self._writer.commit(through)
+        mark = next((facts.mark for facts in looks.values() if facts.mark is not None), None)
+        self._writer.commit(through, {} if mark is None else {LOOK_PROPERTY: mark})
+        self._mark = mark or self._mark
         point("capture.after_commit")
         self._owner._tally.commits += 1
         self._bytes = 0

@@ -309,11 +309,12 @@ def test_policies_per_table_and_a_pipeline_that_stops(
 def test_a_look_at_the_live_source_tells_what_will_come_and_what_never_was_sent(
     stack: Callable[..., Stack],
 ) -> None:
-    tables = ("same", "added", "filled", "retyped", "gone", "moved", "anew", "labelled", "parted")
+    plain = ("same", "added", "filled", "wider", "retyped", "gone", "moved", "anew")
+    tables = (*plain, "labelled", "parted")
     made = stack(*(f"public.{name}" for name in tables), deployed=False)
     db = made.db
     db.sql("CREATE TYPE mood AS ENUM ('good', 'bad')")
-    for name in tables[:7]:
+    for name in plain:
         db.sql(f"CREATE TABLE {name} (id int PRIMARY KEY, v int)")
     db.sql(
         "CREATE TABLE labelled (id int PRIMARY KEY, v mood)",
@@ -341,6 +342,10 @@ def test_a_look_at_the_live_source_tells_what_will_come_and_what_never_was_sent(
         "ALTER TYPE mood RENAME VALUE 'bad' TO 'sad'",
         "ALTER TABLE parted DETACH PARTITION parted_2",
         "CREATE TABLE parted_3 (id int PRIMARY KEY, v int)",
+        "INSERT INTO parted_3 VALUES (21, 1)",
+        "CREATE TABLE parted_4 (id int PRIMARY KEY, v int)",
+        "ALTER TABLE parted ATTACH PARTITION parted_4 FOR VALUES FROM (30) TO (40)",
+        "ALTER TABLE wider ALTER v TYPE bigint",
         "ALTER TABLE parted ATTACH PARTITION parted_3 FOR VALUES FROM (20) TO (30)",
     )
     said = look("second")
@@ -352,6 +357,7 @@ def test_a_look_at_the_live_source_tells_what_will_come_and_what_never_was_sent(
         "gone": "gone",
         "moved": "gone",
         "anew": "incompatible",
+        "wider": "follows",
         "labelled": "needs_sweep",
         "parted": "needs_sweep",
     }
@@ -367,6 +373,7 @@ def test_a_look_at_the_live_source_tells_what_will_come_and_what_never_was_sent(
     }.items():
         assert words in said[name][1], said[name]
     assert "partition public.parted_3 was attached" in said["parted"][1]
+    assert "parted_4" not in said["parted"][1]  # attached without rows
     assert look("third")["labelled"] == said["labelled"]  # it does not forget
 
     made.sweep("public.filled", "public.labelled", "public.parted")

@@ -7,25 +7,29 @@ from dataclasses import replace
 import pytest
 
 from tidegate.lake.schema_ahead import rewrites
-from tidegate.names import TableId
-from tidegate.schema.table import Column, TableSchema
-from tidegate.schema.types import STRING, Kind, LogicalType, TextRule
+from tidegate.schema.table_facts import Leaf, TableFacts
 
-INT = LogicalType(Kind.INT)
-A = Column("a", "integer", INT, TextRule.PG_NUMBER, number=1)
-SWEPT = TableSchema(TableId("public", "t"), (A,), 7)
+KNOWN = TableFacts(
+    7, columns={"1": "a"}, types={"1": "integer"}, leaves={"7": Leaf("public.t", "70")}
+)
+WIDER = replace(KNOWN, types={"1": "bigint"})
+MOVED = {"7": Leaf("public.t", "71")}
 
 
 @pytest.mark.parametrize(
-    ("column", "told"),
+    ("now", "told_by", "told"),
     [
-        (A, 0),
-        (replace(A, source_type="bigint", type=LogicalType(Kind.LONG)), 1),
-        (replace(A, source_type="text", type=STRING), 1),
-        (replace(A, name="b"), 0),
+        (KNOWN, None, 0),
+        (replace(KNOWN, leaves=MOVED), None, 0),  # VACUUM FULL
+        (WIDER, None, 0),  # a longer varchar, say: no row was touched
+        (replace(WIDER, leaves=MOVED), None, 1),
+        (replace(WIDER, leaves=MOVED), "9/1/1", 0),  # the trigger tells of USING
+        (replace(WIDER, leaves=MOVED, relation=8), None, 0),
     ],
 )
-def test_types_that_changed_since_the_sweep_are_named(column: Column, told: int) -> None:
-    found = list(rewrites(SWEPT, replace(SWEPT, columns=(column,))))
+def test_a_rewrite_is_named_where_nothing_tells_of_using(
+    now: TableFacts, told_by: str | None, told: int
+) -> None:
+    found = list(rewrites(replace(KNOWN, told_by=told_by), now))
     assert len(found) == told
-    assert all("USING" in line for line in found)
+    assert all("USING" in line and "a (integer → bigint)" in line for line in found)

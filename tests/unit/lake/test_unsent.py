@@ -27,6 +27,12 @@ PARTED = replace(
 )
 
 
+def parts(**leaf: Any) -> TableFacts:
+    """PARTED with another second partition."""
+    nine = replace(PARTED.leaves["9"], **leaf)
+    return replace(PARTED, leaves={**PARTED.leaves, "9": nine})
+
+
 def at(place: int, facts: TableFacts, since: int | None = None) -> FactsEntry:
     return FactsEntry(boundary("e", place if since is None else since), boundary("e", place), facts)
 
@@ -126,6 +132,10 @@ def test_rows_written_anew_for_a_wider_declaration_stay_what_they_were(
             replace(PARTED, leaves={**PARTED.leaves, "10": Leaf("public.p10", "10", False)}),
             ["public.p10 was attached"],
         ),
+        (parts(file="90"), []),  # VACUUM FULL
+        (parts(file="90", remade="90"), ["public.p9 was emptied"]),
+        (parts(file="90", traced="9"), []),  # the log does not reach there yet
+        (parts(joined="71"), []),  # the look before it is an older release's
     ],
 )
 def test_every_trace_is_named_unless_the_policy_ignores_it(
@@ -138,6 +148,30 @@ def test_every_trace_is_named_unless_the_policy_ignores_it(
         partitions="ignore", enum_rename="ignore", recreate="ignore", rewrite="ignore"
     )
     assert not list(told(PARTED, now, quiet))
+
+
+def test_a_partition_that_came_back_and_many_that_were_emptied_are_one_line_each() -> None:
+    before, after = parts(joined="71"), parts(joined="72")
+    assert [len(list(told(before, now, HOLD))) for now in (before, after)] == [0, 1]
+    names = [str(number) for number in range(9)]
+    kept = {n: Leaf(f"public.p{n}", n) for n in names}
+    gone = {n: replace(leaf, remade="x") for n, leaf in kept.items()}
+    many = [replace(PARTED, leaves=leaves) for leaves in (kept, gone)]
+    (line,) = told(*many, HOLD)
+    assert "public.p2 (and 6 more)" in line
+
+
+def test_a_rewrite_that_only_the_file_tells_of_is_settled_by_what_came_with_it() -> None:
+    """By an approval of the schema that began between the same two looks."""
+    anew = replace(PLAIN, leaves={"7": replace(LEAF, file="200", remade="200")})
+    looks = [at(10, PLAIN), at(30, anew, since=20), at(50, replace(anew, sent=True))]
+    span = boundary("e", 10), boundary("e", 60)
+    (line,) = unsent(looks, *span, HOLD)
+    assert "ddl_messages" in line
+    for place, left in ((20, 1), (25, 0), (30, 0), (40, 1)):
+        settled = frozenset({boundary("e", place).place})
+        assert len(unsent(looks, *span, HOLD, settled)) == left
+    assert not unsent(looks, *span, SchemaChanges(rewrite="ignore"))
 
 
 def test_a_table_that_is_not_published_is_told_until_a_sweep_after_it_is_again() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import queue
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final, Literal
 
 from tidegate.connectors.changes import ChangeBatch
@@ -17,13 +17,15 @@ from tidegate.connectors.postgres import ddl_messages
 from tidegate.connectors.postgres.connection import Connection, connect, connect_replication
 from tidegate.connectors.postgres.decoder import Decoder
 from tidegate.connectors.postgres.failures import translated
+from tidegate.connectors.postgres.moments import Moment
 from tidegate.connectors.postgres.publication import check_published, unpublished
 from tidegate.connectors.postgres.reader import STATUS_SECONDS, Parcel, Reader
 from tidegate.connectors.postgres.relations import Relations
 from tidegate.connectors.postgres.settings import PostgresSettings
 from tidegate.connectors.postgres.slot_checks import check_slot
-from tidegate.connectors.postgres.table_facts import look
+from tidegate.connectors.postgres.table_facts import look, look_again
 from tidegate.connectors.postgres.wire import Wire
+from tidegate.connectors.postgres.witness import Witness
 from tidegate.envelope import log_rows
 from tidegate.envelope.position import Position, boundary, parse_lsn
 from tidegate.errors import RetriableError
@@ -51,7 +53,11 @@ class PostgresStream:
         publication: str,
         after: Position,
         target: int | None,
+        witness: Witness,
+        told_by: Callable[[], str | None],
     ) -> None:
+        self._witness = witness
+        self._told_by = told_by
         self._wire = wire
         self._decoder = decoder
         self._catalog = catalog
@@ -106,6 +112,15 @@ class PostgresStream:
         unsent = unpublished(self._catalog, self._publication, self._tables)
         return look(self._catalog, self._tables, unsent)
 
+    def compare(
+        self, known: Mapping[TableId, TableFacts], through: Position
+    ) -> Mapping[TableId, TableFacts]:
+        now = Moment.now(self._catalog)
+        told_by, witness = self._told_by(), self._witness
+        looks = look_again(self._catalog, self.look(), known, now, told_by, witness, through.lsn)
+        witness.moments.append(now)
+        return looks
+
     def keep_alive(self) -> None:
         """The reader thread does that by itself."""
 
@@ -129,6 +144,7 @@ class PostgresStream:
         if not parcel.messages:
             return ChangeBatch(log_rows.ARROW_SCHEMA.empty_table(), through=through)
         decoded = self._decoder.decode(parcel.messages)
+        self._witness.read(decoded.rows)
         return ChangeBatch(
             decoded.rows,
             decoded.schemas,
@@ -185,10 +201,11 @@ def open_changes(
         with translated(settings, "checking the slot"):
             check_slot(sql, settings, after)
             check_published(sql, settings.publication, settings.table_ids)
+            witness = Witness([Moment.now(sql)])  # before the place to read to is asked for
             target = _target(sql, until)
             messages = ddl_messages.installed(sql, settings)
         wire = Wire(connect_replication(settings, "capture"))
-        stream = _stream(settings, sql, wire, after, target, messages)
+        stream = _stream(settings, sql, wire, after, target, messages, witness)
         try:
             with translated(settings, "reading changes"):
                 wire.start(settings.slot, settings.publication, after.lsn, messages=messages)
@@ -207,6 +224,7 @@ def _stream(
     after: Position,
     target: int | None,
     messages: bool,
+    witness: Witness,
 ) -> PostgresStream:
     relations = Relations(sql, settings.table_ids)
     decoder = Decoder(
@@ -217,9 +235,18 @@ def _stream(
         prefix=ddl_messages.prefix(settings) if messages else None,
         tell=relations.tell,
         astray=relations.astray,
+        hear=witness.hear,
     )
     return PostgresStream(
-        wire, decoder, sql, settings.table_ids, settings.publication, after, target
+        wire,
+        decoder,
+        sql,
+        settings.table_ids,
+        settings.publication,
+        after,
+        target,
+        witness,
+        lambda: ddl_messages.told_by(sql, settings) if messages else None,
     )
 
 

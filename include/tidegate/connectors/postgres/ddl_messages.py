@@ -12,7 +12,8 @@ swallows whatever goes wrong, inside the server.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import psycopg
@@ -24,11 +25,18 @@ from tidegate.connectors.postgres.settings import PostgresSettings
 from tidegate.names import TableId, quote_sql
 
 _VERSION: Final = 1
+_RELAID_VERSION: Final = 2
+"""Of a message that releases before it do not know, and pass over."""
 
 _FIND_SQL: Final = """
 SELECT pg_catalog.obj_description(t.oid, 'pg_event_trigger'), p.prosrc, t.evtenabled::text
 FROM pg_catalog.pg_event_trigger t JOIN pg_catalog.pg_proc p ON p.oid = t.evtfoid
 WHERE t.evtname = %s
+"""
+_TOLD_BY_SQL: Final = """
+SELECT t.oid || '/' || t.xmin || '/' || p.xmin
+FROM pg_catalog.pg_event_trigger t JOIN pg_catalog.pg_proc p ON p.oid = t.evtfoid
+WHERE t.evtname = %s AND t.evtenabled IN ('O', 'A')
 """
 _SCHEMA_SQL: Final = """
 SELECT pg_catalog.obj_description(n.oid, 'pg_namespace'),
@@ -45,6 +53,11 @@ DECLARE
   changed record;
 BEGIN
   IF TG_EVENT = 'table_rewrite' THEN
+    -- Before the rewrite: a partition has the file that it had until now.
+    PERFORM pg_catalog.pg_logical_emit_message(true, {prefix}, pg_catalog.json_build_object(
+      'version', {relaid_version}, 'relaid', c.oid::text, 'file', c.relfilenode::text)::text)
+    FROM pg_catalog.pg_class c
+    WHERE c.oid = pg_catalog.pg_event_trigger_table_rewrite_oid() AND c.relispartition;
     SELECT c.oid, n.nspname, c.relname INTO changed
     FROM pg_catalog.pg_class c
     JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
@@ -65,7 +78,7 @@ BEGIN
     RETURN;
   END IF;
   FOR changed IN
-    SELECT c.oid, n.nspname, c.relname, c.relreplident
+    SELECT c.oid, n.nspname, c.relname, c.relreplident, c.relkind
     FROM (SELECT DISTINCT objid FROM pg_catalog.pg_event_trigger_ddl_commands()
           WHERE classid = 'pg_catalog.pg_class'::pg_catalog.regclass) d
     JOIN pg_catalog.pg_class c ON c.oid = d.objid AND c.relkind IN ('r', 'p')
@@ -77,6 +90,16 @@ BEGIN
     PERFORM pg_catalog.pg_logical_emit_message(true, {prefix}, pg_catalog.json_build_object(
       'version', {version}, 'relation', changed.oid::bigint, 'schema', changed.nspname,
       'name', changed.relname, 'identity', changed.relreplident,
+      'files', (
+        -- pg_partition_tree() would lock every partition.
+        WITH RECURSIVE tree(oid) AS (
+          SELECT i.inhrelid FROM pg_catalog.pg_inherits i
+          WHERE i.inhparent = changed.oid AND changed.relkind = 'p'
+          UNION ALL
+          SELECT i.inhrelid FROM tree t JOIN pg_catalog.pg_inherits i ON i.inhparent = t.oid
+        )
+        SELECT pg_catalog.json_object_agg(p.oid::text, p.relfilenode::text)
+        FROM tree t JOIN pg_catalog.pg_class p ON p.oid = t.oid AND p.relkind = 'r'),
       'columns', (
         SELECT pg_catalog.json_agg(pg_catalog.json_build_array(
           a.attnum, a.attname, a.atttypid::bigint, a.atttypmod, a.attgenerated <> '',
@@ -104,6 +127,7 @@ class Told:
     message: RelationMessage  # as pgoutput would describe it from here on
     numbers: dict[str, int]  # by name, generated columns included
     generated: bool  # whether some columns may not be sent
+    files: Mapping[str, str] = field(default_factory=dict)  # of partitions, by number
 
     @property
     def relid(self) -> int:
@@ -115,6 +139,14 @@ class Rewritten:
     """A table whose old rows ``ALTER … USING`` may have given other values."""
 
     table: TableId
+
+
+@dataclass(frozen=True, slots=True)
+class Relaid:
+    """A partition that ALTER TABLE is about to write to another file."""
+
+    leaf: str  # its number
+    file: str  # that it had
 
 
 def trigger_name(settings: PostgresSettings) -> str:
@@ -134,6 +166,13 @@ def installed(connection: Connection, settings: PostgresSettings) -> bool:
     """Whether the trigger is there, is ours and fires."""
     row = connection.execute(_FIND_SQL, (trigger_name(settings),)).fetchone()
     return row is not None and (row[0] or "").startswith(MARK) and row[2] in ("O", "A")
+
+
+def told_by(connection: Connection, settings: PostgresSettings) -> str | None:
+    """The event trigger that tells of ``ALTER … USING``, where it fires: another text once it was
+    away for a while."""
+    row = connection.execute(_TOLD_BY_SQL, (_rewrite_name(settings),)).fetchone()
+    return None if row is None or not installed(connection, settings) else str(row[0])
 
 
 def ensure(connection: Connection, settings: PostgresSettings, deployment: str) -> str | None:
@@ -189,11 +228,13 @@ def planned(connection: Connection, settings: PostgresSettings) -> str | None:
     return f"create the event trigger {trigger_name(settings)}"
 
 
-def parse(message: LogicalMessage) -> Told | Rewritten | None:
+def parse(message: LogicalMessage) -> Told | Rewritten | Relaid | None:
     """What a message of ours says; None for an empty one, or another release's."""
     if not message.content:
         return None
     data: dict[str, Any] = json.loads(message.content)
+    if data.get("version") == _RELAID_VERSION:
+        return Relaid(data["relaid"], data["file"])
     if data.get("version") != _VERSION:
         return None
     table = TableId(data["schema"], data["name"])
@@ -209,6 +250,7 @@ def parse(message: LogicalMessage) -> Told | Rewritten | None:
         RelationMessage(data["relation"], table, data["identity"], columns),
         {name: number for number, name, *_ in data["columns"]},
         any(generated for *_, generated, _ in data["columns"]),
+        data.get("files") or {},
     )
 
 
@@ -239,6 +281,7 @@ def _body(settings: PostgresSettings) -> str:
         publication=_literal(settings.publication),
         prefix=_literal(prefix(settings)),
         version=_VERSION,
+        relaid_version=_RELAID_VERSION,
     )
 
 

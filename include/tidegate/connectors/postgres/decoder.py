@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from tidegate.config.platform import MAX_VALUE_BYTES
 from tidegate.connectors.changes import SchemaSeen
 from tidegate.connectors.postgres import ddl_messages, pgoutput, tuples
-from tidegate.connectors.postgres.ddl_messages import Rewritten, Told
+from tidegate.connectors.postgres.ddl_messages import Relaid, Rewritten, Told
 from tidegate.connectors.postgres.pgoutput import RelationMessage
 from tidegate.connectors.postgres.tuples import Payload, Tuples
 from tidegate.envelope import log_rows
@@ -42,6 +42,7 @@ for _kind, _op in _OPS.items():
 
 Resolve = Callable[[RelationMessage], TableSchema | None]
 Tell = Callable[[Told], TableSchema | None]
+Hear = Callable[[Told | Relaid], None]
 Astray = Callable[[RelationMessage], TableId | None]
 
 
@@ -100,7 +101,9 @@ class Decoder:
         prefix: str | None = None,
         tell: Tell | None = None,
         astray: Astray | None = None,
+        hear: Hear = lambda message: None,
     ) -> None:
+        self._heard = hear  # by whom: files of partitions
         self._rewritten: list[tuple[TableId, Position]] = []
         self._astray: list[tuple[TableId, Position]] = []
         self._whose = astray  # table of ours that has another name now
@@ -170,8 +173,10 @@ class Decoder:
         if isinstance(told, Rewritten):
             self._rewritten.append((told.table, Position(self._epoch, place)))
             return
-        schema = None if told is None else self._tell(told)
-        if told is None or schema is None:
+        if told is not None:
+            self._heard(told)
+        schema = self._tell(told) if isinstance(told, Told) else None
+        if schema is None or not isinstance(told, Told):
             return
         at = Position(self._epoch, place)
         # Of several changes before one event only the last one is ever used.

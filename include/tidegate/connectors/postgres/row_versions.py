@@ -19,13 +19,12 @@ from typing import Final
 
 from tidegate.connectors.marking import Changed
 from tidegate.connectors.postgres.connection import Connection
+from tidegate.connectors.postgres.moments import NUMBERS
 from tidegate.envelope.mark import Mark
 from tidegate.schema.table import TableSchema
 from tidegate.schema.table_facts import TableFacts
 
-_NUMBERS: Final = 2**32
-"""Rows have the lower half of a transaction's number."""
-_APART: Final = 2**31 - 2**20
+APART: Final = 2**31 - 2**20
 """Transactions between mark and cut: fewer than PostgreSQL itself can tell apart."""
 _TYPES: Final = re.compile(
     r"(boolean|smallint|integer|bigint|real|double precision|numeric|text|bytea|date|uuid|jsonb?"
@@ -59,7 +58,7 @@ def changed(
         return None
     sql = "SELECT pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot())::text"
     row = connection.execute(sql).fetchone()
-    if row is None or not 0 <= int(row[0]) - since.version < _APART:
+    if row is None or not 0 <= int(row[0]) - since.version < APART:
         return None
     predicate = younger_sql(since.version, int(row[0]))
     counts = f"SELECT count(*), count(*) FILTER (WHERE {predicate}) FROM {from_sql}"
@@ -70,9 +69,9 @@ def changed(
 def younger_sql(version: int, end: int) -> str:
     """Rows written by transactions from ``version`` on, up to ``end``. Numbers have no order in
     SQL, their bytes do; ``age()`` would keep the scan from being parallel."""
-    low, high = (f"'\\x{number % _NUMBERS:08x}'::bytea" for number in (version, end))
+    low, high = (f"'\\x{number % NUMBERS:08x}'::bytea" for number in (version, end))
     number = "pg_catalog.xidsend(xmin)"
-    if version % _NUMBERS <= end % _NUMBERS:
+    if version % NUMBERS <= end % NUMBERS:
         return f"({number} >= {low} AND {number} < {high})"
     return f"({number} >= {low} OR {number} < {high})"
 
@@ -83,7 +82,8 @@ def _tells_all(schema: TableSchema, facts: TableFacts) -> bool:
 
 
 def _shape(schema: TableSchema, facts: TableFacts) -> str:
-    known = facts.to_dict() | {"rewrite": None, "astray": None}  # the log's, not the catalog's
+    others = dict.fromkeys(("rewrite", "astray", "told_by", "mark"))  # the log's, or the moment's
+    known = facts.to_dict() | others
     taken = [(column.recast, column.taken) for column in schema.columns]
     text = json.dumps([schema.fingerprint, taken, known], sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()

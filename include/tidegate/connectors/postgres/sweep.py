@@ -24,6 +24,7 @@ from tidegate.connectors.marking import Changed
 from tidegate.connectors.postgres import beside as beside_running
 from tidegate.connectors.postgres import (
     checksum,
+    ddl_messages,
     discover,
     large_values,
     plain,
@@ -40,6 +41,7 @@ from tidegate.connectors.postgres.connection import (
     jdbc,
 )
 from tidegate.connectors.postgres.failures import translated
+from tidegate.connectors.postgres.moments import Moment
 from tidegate.connectors.postgres.position import check_system
 from tidegate.connectors.postgres.replication import (
     CommandTimeoutError,
@@ -48,7 +50,7 @@ from tidegate.connectors.postgres.replication import (
     identify,
 )
 from tidegate.connectors.postgres.settings import PostgresSettings
-from tidegate.connectors.postgres.table_facts import look
+from tidegate.connectors.postgres.table_facts import look, look_again
 from tidegate.connectors.selecting import Checksum, ranges_sql
 from tidegate.envelope.mark import Mark
 from tidegate.envelope.position import Position, boundary
@@ -99,6 +101,16 @@ class PostgresCut:
     def facts(self, table: TableId) -> TableFacts:
         with self._asking("reading the catalog"):
             return look(self._holder, (table,))[table]
+
+    def facts_since(self, table: TableId, known: TableFacts | None) -> TableFacts:
+        with self._asking("reading the catalog"):
+            # Of the cut's own snapshot, as the look is; whether the log tells of what it sees is of
+            # no matter: in doubt a sweep that goes on reads the table anew.
+            now = Moment.now(self._holder)
+            seen = look(self._holder, (table,))
+            told_by = ddl_messages.told_by(self._holder, self._settings)
+            before = {} if known is None else {table: known}
+            return look_again(self._holder, seen, before, now, told_by)[table]
 
     def count(self, table: TableId) -> int:
         with self._asking("counting rows"):

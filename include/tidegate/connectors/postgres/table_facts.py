@@ -7,10 +7,14 @@ cut must see the catalog at its own snapshot.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from tidegate.connectors.postgres.connection import Connection
+from tidegate.connectors.postgres.leaf_rows import Ground, Rows, compared, rows_of
+from tidegate.connectors.postgres.moments import Moment
+from tidegate.connectors.postgres.witness import Witness
 from tidegate.names import TableId
 from tidegate.schema.table_facts import Leaf, TableFacts
 
@@ -42,28 +46,33 @@ JOIN pg_catalog.pg_enum e ON e.enumtypid = t.oid
 WHERE a.attrelid = ANY(%s::oid[]) AND a.attnum > 0 AND NOT a.attisdropped
 ORDER BY 2
 """
-# A partition that was made as one has its row type, its columns and its place in the tree from one
-# command. ATTACH writes the columns anew, even in the transaction that made the table.
+# PARTITION OF writes a table's columns, and then its place in the tree; ATTACH PARTITION writes
+# every column anew with the place. So a table was made as a partition, without rows, if one
+# transaction made both and a column is older than the place. (``xmax``: a change that was rolled
+# back leaves its own number of a command behind.) The same holds for every branch above it.
 _LEAVES_SQL: Final = """
-WITH RECURSIVE tree(root, oid, since) AS (
-  SELECT r, r, NULL::xid FROM unnest(%s::oid[]) AS r
+WITH RECURSIVE tree(root, oid, joined, made) AS (
+  SELECT r, r, NULL::text, true FROM unnest(%s::oid[]) AS r
   UNION ALL
-  SELECT t.root, i.inhrelid, i.xmin
+  SELECT t.root, i.inhrelid, concat_ws('/', t.joined, i.xmin::text),
+         t.made AND EXISTS (
+           SELECT FROM pg_catalog.pg_attribute s
+           WHERE s.attrelid = i.inhrelid AND s.attname = 'tableoid' AND s.xmin = i.xmin
+         ) AND EXISTS (
+           SELECT FROM pg_catalog.pg_attribute f
+           WHERE f.attrelid = i.inhrelid AND f.attnum > 0 AND NOT f.attisdropped
+             AND f.xmin = i.xmin AND f.xmax = '0'::xid
+             AND f.cmin::text::bigint < i.cmin::text::bigint
+         )
   FROM tree t
   JOIN pg_catalog.pg_inherits i ON i.inhparent = t.oid
   JOIN pg_catalog.pg_class p ON p.oid = i.inhparent AND p.relkind = 'p'
 )
 SELECT t.root::bigint, c.oid::text, n.nspname, c.relname, c.relfilenode::text,
-       coalesce(t.since = y.xmin AND a.xmin = y.xmin AND a.cmin = y.cmin, t.since IS NULL),
-       m.number, m.texts
+       t.made, t.joined, m.number, m.texts
 FROM tree t
 JOIN pg_catalog.pg_class c ON c.oid = t.oid AND c.relkind <> 'p'
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-LEFT JOIN pg_catalog.pg_type y ON y.typrelid = c.oid
-LEFT JOIN LATERAL (
-  SELECT f.xmin, f.cmin FROM pg_catalog.pg_attribute f
-  WHERE f.attrelid = c.oid AND f.attnum > 0 ORDER BY f.attnum LIMIT 1
-) a ON true
 LEFT JOIN LATERAL (
   SELECT o.attnum::text AS number, f.attmissingval::text::text[] AS texts
   FROM pg_catalog.pg_attribute f
@@ -76,13 +85,26 @@ ORDER BY c.oid, m.number
 
 def table_facts(connection: Connection, table: TableId, known: int | None) -> TableFacts:
     """``known`` is the number that the table had when it was last seen."""
-    live = look(connection, (table,))[table]
+    now = Moment.now(connection)
+    live = _with_rows(connection, look(connection, (table,))[table], now)
     if known is None or live.relation == known:
         return live
     row = connection.execute(_NAME_SQL, (known,)).fetchone()
     if row is None:
         return live
     return TableFacts.from_dict({**live.to_dict(), "name_now": str(TableId(*row))})
+
+
+def _with_rows(connection: Connection, live: TableFacts, now: Moment) -> TableFacts:
+    """An attached partition without rows lacks none."""
+    leaves = {
+        number: replace(leaf, made_empty=True)
+        if not leaf.made_empty
+        and rows_of(connection, TableId.parse(leaf.name), None, now) is Rows.NONE
+        else leaf
+        for number, leaf in live.leaves.items()
+    }
+    return replace(live, leaves=leaves)
 
 
 def look(
@@ -116,6 +138,27 @@ def look(
     }
 
 
+def look_again(
+    connection: Connection,
+    seen: Mapping[TableId, TableFacts],
+    known: Mapping[TableId, TableFacts],
+    now: Moment,
+    told_by: str | None,
+    witness: Witness | None = None,
+    through: int = 0,
+) -> dict[TableId, TableFacts]:
+    """Looks taken right after ``now``, with what became of the rows since those that are
+    ``known``; ``told_by``: what writes ``ALTER … USING`` to the log that ``witness`` reads."""
+    found = {}
+    for table, facts in seen.items():
+        facts = replace(facts, told_by=told_by, mark=now.mark)
+        ground = known.get(table)
+        if ground is not None:
+            facts = compared(connection, table, facts, Ground(ground, now, witness, through))
+        found[table] = facts
+    return found
+
+
 def _by_table(rows: Iterable[tuple[Any, ...]]) -> dict[int, list[tuple[Any, ...]]]:
     found: dict[int, list[tuple[Any, ...]]] = defaultdict(list)
     for oid, *rest in rows:
@@ -125,12 +168,11 @@ def _by_table(rows: Iterable[tuple[Any, ...]]) -> dict[int, list[tuple[Any, ...]
 
 def _leaves(rows: Iterable[tuple[Any, ...]]) -> dict[str, Leaf]:
     found: dict[str, Leaf] = {}
-    for oid, schema, name, file, made_empty, number, texts in rows:
-        leaf = found.setdefault(oid, Leaf(str(TableId(schema, name)), file, made_empty, {}))
+    for oid, schema, name, file, made_empty, joined, number, texts in rows:
+        new = Leaf(str(TableId(schema, name)), file, made_empty, {}, joined)
+        leaf = found.setdefault(oid, new)
         if number is not None:
             # One element, unless the type's own separator is not a comma.
             missing = texts[0] if len(texts) == 1 else None
-            found[oid] = Leaf(
-                leaf.name, leaf.file, leaf.made_empty, {**leaf.missing, number: missing}
-            )
+            found[oid] = replace(leaf, missing={**leaf.missing, number: missing})
     return found
