@@ -2,8 +2,9 @@
 
 The approval is durable first, then the gate opens; killed in between, the same call again opens it
 (I3). The lake's columns change when the rows of that schema are applied, under apply's lease (I4):
-rows before the change keep the old meaning. Another key is the exception: rows of the lake cannot
-be told apart by it, so the gate stays closed until a sweep has written all of them.
+rows before the change keep the old meaning. Two kinds are the exception, and the gate stays closed
+until a sweep has written every row: another key, which does not tell the lake's rows apart, and
+columns that took each other's names, which say nothing of the lake's columns.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ from tidegate.schema.contract import holds_documents
 from tidegate.schema.types import Kind, parse_type
 
 _SWEEP_REASON: Final = (
-    "the new key of {0} was approved: the lake follows with its next sweep → `tidegate sweep"
-    " PIPELINE --table {0}` writes every row under it and opens the gate"
+    "the change of {0} was approved: the lake follows with its next sweep → `tidegate sweep"
+    " PIPELINE --table {0}` writes every row anew and opens the gate"
 )
 
 
@@ -176,7 +177,10 @@ def _check(ground: SchemaGround, index: int, answer: Answer) -> None:
     schema = ground.lineage.schema(index)
     before = {c.name for c in ground.lineage.schema(index - 1).columns} if index else set()
     lake = {field.name: str(field.field_type) for field in ground.existing.fields}
+    crossed = ground.lineage.step(index).crossed if index else {}
     for old, new in answer.renames.items():
+        if crossed.get(new) == old:
+            continue  # as the source's own numbers have it; a sweep settles it
         if old not in before | set(lake) or schema.column(old) is not None:
             raise _wrong(f"--rename {old}={new}: {old} is no lake column that left the source")
         if schema.column(new) is None or new in lake:

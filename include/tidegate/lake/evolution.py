@@ -140,10 +140,18 @@ class _Lake:
         """Ask the policies about the step to a version, unless someone approved it."""
         told = self.lineage.step(index).changes if index else tuple(self._unlike_lake())
         approved = self.lineage.versions[index].approval is not None
-        reasons = [f"{change}" for change in told if self._needs_new_key(change, approved)]
+        crossed = self.lineage.step(index).crossed if index else {}
+        reasons = [
+            f"{old} is called {new} now, a name that another column had: only a sweep writes every"
+            " row under it"
+            for new, old in crossed.items()
+            if not self.sweeping
+        ]
+        reasons += [f"{change}" for change in told if self._needs_new_key(change, approved)]
         if approved and not reasons:
             return
-        reasons += [f"{change}" for change in told if self._held(change)]
+        settled = crossed if self.sweeping else {}
+        reasons += [f"{c}" for c in told if c.column not in settled and self._held(c)]
         reasons += self._unanswered(index, told)
         past = [self.lineage.schema(at) for at in range(index)]
         judged = verdict(self.target.compatibility, past, self.lineage.schema(index))

@@ -15,6 +15,7 @@ from tidegate.config.pipeline import LakeTarget
 from tidegate.envelope.position import Position
 from tidegate.errors import ConfigError
 from tidegate.lake.approvals import Approval
+from tidegate.lake.crossed_names import disordered, passes_on, unlike, without
 from tidegate.lake.facts_ledger import FactsEntry
 from tidegate.lake.schema_history import SchemaEntry, SchemaHistory
 from tidegate.lake.unsent import Initial, initial, rewritten, unsent
@@ -46,6 +47,9 @@ class Step:
     changes: tuple[Change, ...]
     asides: Mapping[str, str] = field(default_factory=dict)
     """Older columns that are kept under another name, because a new one takes theirs."""
+    crossed: Mapping[str, str] = field(default_factory=dict)
+    """newer → older, where the new name was another column's: names alone do not say which of the
+    two the lake holds, so that only a sweep brings it there."""
 
 
 def versions(
@@ -232,20 +236,30 @@ class Lineage:
     def _step(self, index: int) -> Step:
         old, new = self.schema(index - 1), self.schema(index)
         approval = self.versions[index].approval
-        found = match(old, new, self._said(index, approval) if approval else None)
-        found = self._unambiguous(index, found, settled=approval is not None)
-        told = tuple(self._returned(index, change) for change in changes(old, new, found))
+        matched = match(old, new, self._said(index, approval) if approval else None)
+        crossed = {**self._taken_over(index, matched), **disordered(old, new, matched)}
+        found = without(matched, crossed)
+        told = tuple(
+            self._returned(index, change)
+            for change in changes(old, new, found)
+            if not passes_on(change, old, crossed)
+        )
         anew = {c.column: str(c.column) for c in told if c.kind in _ANEW}
         follow = approval is not None or self.target.schema_changes.retype == "evolve"
         cast = set(approval.casts) if approval else set()
         asides = {
             before: aside_name(before, self.versions[index].schema_id)
             for name in anew.values()
-            if follow and name not in cast
+            if follow and name not in cast and name not in crossed
             for before in [found.same.get(name, name)]
         }
+        asides |= {
+            name: aside_name(name, self.versions[index].schema_id)
+            for name in crossed
+            if unlike(self._last_of(index, name), new.column(name))
+        }
         same = {new: old for new, old in found.same.items() if old not in asides}
-        return Step(replace(found, same=same), told, asides)
+        return Step(replace(found, same=same), told, asides, crossed)
 
     def _returned(self, index: int, change: Change) -> Change:
         """A column under the name of one that left before: the lake still holds that one."""
@@ -258,6 +272,11 @@ class Lineage:
                 kind = ChangeKind.REPLACE if left else ChangeKind.ADD
                 return Change(kind, change.column, described(was), change.new)
         return change
+
+    def _last_of(self, index: int, name: str) -> Column | None:
+        """The last column before a version that had ``name``."""
+        before = (self.schema(at).column(name) for at in reversed(range(index)))
+        return next((column for column in before if column is not None), None)
 
     def _name_at(self, index: int, name: str, until: int) -> str:
         """What a version's column is called right before another version; where it left, then."""
@@ -278,19 +297,14 @@ class Lineage:
         }
         return {own.get(old, old): new for old, new in approval.renames.items()}
 
-    def _unambiguous(self, index: int, found: Matching, *, settled: bool) -> Matching:
-        """A rename to a name that another column had: the lake may still hold that one."""
+    def _taken_over(self, index: int, found: Matching) -> dict[str, str]:
+        """Renames to a name that another column had: the lake may still hold that one."""
         taken = {c.name for v in self.versions[:index] for c in v.schema.columns}
-        clashes = {
+        return {
             new: old
             for new, old in found.same.items()
             if new != old and new in taken - set(self._own_names(index - 1, old))
         }
-        if not clashes:
-            return found
-        pairs = () if settled else tuple((old, new) for new, old in clashes.items())
-        same = {new: old for new, old in found.same.items() if new not in clashes}
-        return replace(found, same=same, candidates=(*found.candidates, *pairs))
 
     def _own_names(self, index: int, name: str) -> list[str]:
         return [name, *self.earlier_names(index, name)]

@@ -34,7 +34,12 @@ BRIEF = {
     "add_volatile_default-approve-mid_batch",
     "drop-evolve-mid_batch",
     "rename-evolve-mid_batch",
+    "rename_cycle-approve-mid_batch",
+    "partition_truncated-hold-mid_batch",
+    "partition_vacuumed-evolve-mid_batch",
+    "identity_round-evolve-mid_batch",
     "widen_int-evolve-mid_batch",
+    "widen_real-evolve-mid_batch",
     "retype-cast-mid_batch",
     "table_recreated-hold-mid_batch",
 }
