@@ -155,3 +155,32 @@ def test_names_with_dots_quotes_and_capitals_survive(
     (row,) = captured(pipeline, platform)
     assert row["table"] == str(pipeline.source.table_ids[0])
     assert row["after"] == ["1", "x"]
+
+
+def test_a_round_of_identities_leaves_the_key_what_it_was(
+    source_db: SourceDatabase, platform: PlatformConfig
+) -> None:
+    """Captured when the catalog has moved on to another identity."""
+    db = source_db
+    db.sql(
+        "CREATE TABLE items (id int, a int NOT NULL, v int, PRIMARY KEY (a, id))",
+        "CREATE UNIQUE INDEX same ON items (id, a)",
+        "CREATE UNIQUE INDEX other ON items (a)",
+    )
+    pipeline = db.pipeline("public.items", ddl_messages="off")
+    deploy(pipeline, platform)
+    rows = [*captured(pipeline, platform)]
+    for identity, later in (
+        ("FULL", "USING INDEX other"),
+        ("USING INDEX same", "FULL"),
+        ("DEFAULT", "USING INDEX same"),
+    ):
+        db.sql(
+            f"ALTER TABLE items REPLICA IDENTITY {identity}",
+            "INSERT INTO items VALUES (1, 2, 3)",
+            "UPDATE items SET v = 4",
+            "DELETE FROM items",
+            f"ALTER TABLE items REPLICA IDENTITY {later}",
+        )
+        rows = captured(pipeline, platform)
+    assert [row["key"] for row in rows] == [["2", "1"]] * 9

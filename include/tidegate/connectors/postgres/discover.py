@@ -46,8 +46,11 @@ class Relation:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """The merge key: the identity the log sends; under FULL the primary key."""
-        return self.primary_key if self.identity == "f" else self.identity_key
+        """The merge key: the identity the log sends; under FULL the primary key. Its order is the
+        primary key's where both have the same columns: it is the same key then."""
+        if self.identity == "f" or set(self.identity_key) == set(self.primary_key):
+            return self.primary_key
+        return self.identity_key
 
 
 _RELATION_SQL: Final = """

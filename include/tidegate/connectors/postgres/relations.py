@@ -73,9 +73,11 @@ class Relations:
     def _key(self, message: RelationMessage, live: discover.Relation | None) -> tuple[str, ...]:
         """What identifies a row in this log: the identity columns, in the index's order."""
         sent = {column.name for column in message.columns}
-        known = live.key if live else ()
         if message.replica_identity == FULL:
-            return known if sent.issuperset(known) else ()
+            # Whatever identifies rows by now: under FULL it was the primary key.
+            primary = live.primary_key if live else ()
+            return primary if sent.issuperset(primary) else ()
+        known = live.key if live else ()
         flagged = tuple(column.name for column in message.columns if column.identity)
         return known if set(known) == set(flagged) else flagged
 
