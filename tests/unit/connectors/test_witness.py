@@ -57,13 +57,15 @@ def told(**files: str) -> Told:
 
 def test_rewrites_lead_from_file_to_file_only_without_a_gap() -> None:
     witness = Witness()
-    for message in (Relaid("8", "1"), told(), told()):  # a message of a release before files
-        witness.hear(message)
-    assert not witness.rewritten("8", "1", "2")
+    for message in (Relaid("8", "1"), told()):  # a message of a release before files
+        witness.hear(message, 1)
+    witness.hear(told(**{"8": "9"}), 2)  # a later statement, which rewrote nothing
+    assert not witness.rewritten("8", "1", "9")
     for message in (Relaid("8", "1"), told(**{"8": "2", "9": "5"}), Relaid("8", "2")):
-        witness.hear(message)
-    witness.hear(told(**{"8": "3"}))
-    assert witness.rewritten("8", "1", "2") and witness.rewritten("8", "1", "3")
+        witness.hear(message, 3)
+    assert witness.rewritten("8", "1", "2")
+    witness.hear(told(**{"8": "3"}), 3)
+    assert witness.rewritten("8", "1", "3")
     assert not witness.rewritten("8", "0", "3")  # TRUNCATE before it
     assert not witness.rewritten("8", "1", "4")  # or after it
     assert not witness.rewritten("9", "4", "5")

@@ -42,7 +42,7 @@ for _kind, _op in _OPS.items():
 
 Resolve = Callable[[RelationMessage], TableSchema | None]
 Tell = Callable[[Told], TableSchema | None]
-Hear = Callable[[Told | Relaid], None]
+Hear = Callable[[Told | Rewritten | Relaid, int], None]
 Astray = Callable[[RelationMessage], TableId | None]
 
 
@@ -101,7 +101,7 @@ class Decoder:
         prefix: str | None = None,
         tell: Tell | None = None,
         astray: Astray | None = None,
-        hear: Hear = lambda message: None,
+        hear: Hear = lambda message, transaction: None,
     ) -> None:
         self._heard = hear  # by whom: files of partitions
         self._rewritten: list[tuple[TableId, Position]] = []
@@ -174,7 +174,7 @@ class Decoder:
             self._rewritten.append((told.table, Position(self._epoch, place)))
             return
         if told is not None:
-            self._heard(told)
+            self._heard(told, self._open.lsn)
         schema = self._tell(told) if isinstance(told, Told) else None
         if schema is None or not isinstance(told, Told):
             return

@@ -14,7 +14,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.connectors.postgres.ddl_messages import Relaid, Told
+from tidegate.connectors.postgres.ddl_messages import Relaid, Rewritten, Told
 from tidegate.connectors.postgres.moments import Moment
 from tidegate.envelope.change import Op
 from tidegate.names import TableId
@@ -33,7 +33,7 @@ class Witness:
         default_factory=lambda: defaultdict(lambda: deque(maxlen=_KEPT))
     )
     _files: dict[str, list[tuple[str, str]]] = field(default_factory=lambda: defaultdict(list))
-    _before: dict[str, str] = field(default_factory=dict)
+    _before: dict[str, tuple[int, str]] = field(default_factory=dict)
 
     def read(self, rows: pa.Table) -> None:
         """Take note of every TRUNCATE among rows of the log."""
@@ -41,15 +41,16 @@ class Witness:
         for table, xid in zip(*(cleared[n].to_pylist() for n in ("table", "tx_id")), strict=True):
             self._truncated[TableId.parse(table)].append(xid)
 
-    def hear(self, message: Told | Relaid) -> None:
-        """A partition's file before a rewrite, then those after the statement."""
+    def hear(self, message: Told | Rewritten | Relaid, transaction: int) -> None:
+        """A partition's file before a rewrite, then those after the statement: a rewrite of another
+        transaction says nothing of what came between."""
         if isinstance(message, Relaid):
-            self._before.setdefault(message.leaf, message.file)
-            return
-        for leaf, after in message.files.items():
-            before = self._before.pop(leaf, None)
-            if before is not None:
-                self._files[leaf].append((before, after))
+            self._before[message.leaf] = (transaction, message.file)
+        elif isinstance(message, Told):
+            for leaf, after in message.files.items():
+                began, before = self._before.pop(leaf, (0, ""))
+                if began == transaction:
+                    self._files[leaf].append((before, after))
 
     def truncated(self, table: TableId, xid: int) -> bool:
         """Whether the log holds the TRUNCATE of the whole table by that transaction."""
