@@ -37,7 +37,7 @@ from tidegate.jobs.sweep_plan import (
     planned,
     refuse_resume,
 )
-from tidegate.jobs.sweep_result import SweepResult, TableSweep
+from tidegate.jobs.sweep_result import SweepResult, TableSweep, swept
 from tidegate.jobs.write_errors import say_errors
 from tidegate.lake.audit_trail import Action, AuditTrail, Noting
 from tidegate.lake.catalog import load, open_catalog
@@ -318,7 +318,7 @@ class _Sweep:
         self.letters.settle(target.source, sweeper.loaded(target), run)
         self.gate.end_sweep(run, [target.source], PUBLISHED, lease)
         checks = tuple(verdict.name for verdict in outcome.verdicts)
-        return _swept(built, snapshot, checks, time.monotonic() - began)
+        return swept(built, snapshot, checks, time.monotonic() - began)
 
     def _drained(self, sweeper: Sweeper, built: Built, run: str) -> Built:
         """Every chunk at the last cut; if the log cannot bring it there, all of them read anew."""
@@ -391,21 +391,4 @@ def _failure(target: LakeTarget, run: str, error: Exception, seconds: float) -> 
         seconds=round(seconds, 3),
         branch=sweep_branch(run),
         error=reason,
-    )
-
-
-def _swept(built: Built, snapshot: int, checks: tuple[str, ...], seconds: float) -> TableSweep:
-    return TableSweep(
-        table=built.mode.target.source,
-        status="swept",
-        rows=built.survey.rows,
-        chunks=built.chunks,
-        seconds=round(seconds, 3),
-        rows_per_second=round(built.survey.rows / seconds if seconds else 0.0, 1),
-        position=built.mode.cut,
-        snapshot_id=snapshot,
-        resumed=built.resumed,
-        adjusted=dict(built.seen.adjusted),
-        parked=len(built.parking.keys),
-        checks=checks,
     )

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from tidegate.envelope.position import Position
 from tidegate.errors import TidegateError
+
+if TYPE_CHECKING:
+    from tidegate.spark.sweep import Built
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,3 +45,21 @@ class SweepResult:
     @property
     def failed(self) -> bool:
         return any(table.error is not None for table in self.tables)
+
+
+def swept(built: Built, snapshot: int, checks: tuple[str, ...], seconds: float) -> TableSweep:
+    """A table whose sweep was published."""
+    return TableSweep(
+        table=built.mode.target.source,
+        status="swept",
+        rows=built.survey.rows,
+        chunks=built.chunks,
+        seconds=round(seconds, 3),
+        rows_per_second=round(built.survey.rows / seconds if seconds else 0.0, 1),
+        position=built.mode.cut,
+        snapshot_id=snapshot,
+        resumed=built.resumed,
+        adjusted=dict(built.seen.adjusted),
+        parked=len(built.parking.keys),
+        checks=checks,
+    )

@@ -7,9 +7,10 @@ import pytest
 from tests.support.postgres import SourceDatabase
 from tidegate.config.platform import CaptureConfig, PlatformConfig
 from tidegate.connectors.cut import lost_flag
+from tidegate.connectors.postgres.cut import PostgresCut
 from tidegate.connectors.postgres.position import epoch_of
 from tidegate.connectors.postgres.settings import PostgresSettings
-from tidegate.connectors.postgres.sweep import PostgresCut, open_cut
+from tidegate.connectors.postgres.sweep import open_cut
 from tidegate.jobs.capture import run_capture
 from tidegate.jobs.deploy import deploy
 from tidegate.lake.catalog import open_catalog

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.stack import Stack
 from tidegate.config.verify import extent
-from tidegate.connectors.postgres.sweep import PostgresCut
+from tidegate.connectors.postgres.cut import PostgresCut
 from tidegate.jobs.maintain import run_maintain
 from tidegate.jobs.verdict import TableVerdict
 from tidegate.jobs.verify import run_verify

@@ -12,7 +12,7 @@ import pytest
 from tests.support.pace import PACE
 from tests.support.stack import Stack
 from tidegate.config.pipeline import PipelineConfig
-from tidegate.connectors.postgres.sweep import PostgresCut
+from tidegate.connectors.postgres.cut import PostgresCut
 from tidegate.errors import ConfigError, DataError, HeldError
 from tidegate.lake import positions
 from tidegate.lake.gate import GateState
