@@ -64,7 +64,9 @@ def sentence(data: Mapping[str, Any], entries: Sequence[Entry]) -> str:
     states = Counter(str(entry.get("status") or "done") for entry in entries)
     well = [state for state in states if state not in _TROUBLE]
     parts = [f"{states[state]} {state}" for state in sorted(well, key=lambda s: -states[s])]
-    if parts:
+    if not parts and not entries:
+        parts = ["nothing was done"]
+    if well:
         count = states[max(well, key=lambda state: states[state])]
         parts[0] = parts[0].replace(" ", " table " if count == 1 else " tables ", 1)
     for name, one, many in _NUMBERS:
@@ -86,6 +88,8 @@ def show(
 ) -> None:
     """All of it."""
     console.print(Text(sentence(data, entries), "bold"), soft_wrap=True)
+    if not entries:
+        return
     columns = [name for name in _union(entries) if _is_column(entries, name)]
     titles = (_NAMES.get(name, name).replace("_", " ") for name in columns)
     grid = figures.grid("table", "status", *titles)

@@ -144,6 +144,13 @@ def test_a_run_is_one_sentence_then_a_table_then_the_reasons() -> None:
     assert [line.split()[0] for line in lines[-4:]] == ["held", "do", "failed", "do"]
 
 
+def test_a_run_that_was_stopped_at_once_says_so() -> None:
+    shown = console()
+    render.run(False)(shown, RunOutcome(stopped=True, seconds=1.0))
+    first, second = text(shown).splitlines()
+    assert first == "nothing was done, 1.0 s" and second.startswith("stopped after the step")
+
+
 def test_positions_come_last_and_only_when_asked_for() -> None:
     shown = console()
     render.run(True)(shown, run_outcome(3))
