@@ -237,3 +237,8 @@ class ComparingCut(Protocol):
     def facts_since(self, table: TableId, known: TableFacts | None) -> TableFacts:
         """:meth:`Cut.facts`, with what became of the rows since ``known``."""
         ...
+
+
+def looked(cut: Cut, table: TableId, known: TableFacts | None) -> TableFacts | None:
+    """A cut's facts, beside those ``known`` before where it compares them."""
+    return cut.facts_since(table, known) if isinstance(cut, ComparingCut) else cut.facts(table)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from tidegate import faults
 from tidegate.config.pipeline import LakeTarget, PipelineConfig
 from tidegate.config.platform import PlatformConfig
-from tidegate.connectors.cut import BesideCut, ComparingCut, Cut
+from tidegate.connectors.cut import BesideCut, Cut, looked
 from tidegate.connectors.protocol import Source
 from tidegate.connectors.registry import open_source
 from tidegate.envelope.position import Position
@@ -264,11 +264,8 @@ class _Sweep:
         history = SchemaHistory(self.catalog, self.pipeline)
         added = history.record_all([(cut.schema(table), cut.position) for table in tables])
         say_versions(history, self.pipeline, added)
-        if isinstance(cut, ComparingCut):
-            known = history.facts.known(cut.position, cut.position, None)
-            looks = {table: cut.facts_since(table, known.get(table)) for table in tables}
-        else:
-            looks = {t: facts for t in tables if (facts := cut.facts(t)) is not None}
+        known = history.facts.known(cut.position, cut.position, None)
+        looks = {t: facts for t in tables if (facts := looked(cut, t, known.get(t))) is not None}
         history.facts.note(looks, cut.position, cut.position)
         return history
 

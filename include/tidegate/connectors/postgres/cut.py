@@ -27,9 +27,8 @@ from tidegate.connectors.postgres.connection import (
     jdbc,
 )
 from tidegate.connectors.postgres.failures import translated
-from tidegate.connectors.postgres.moments import Moment
 from tidegate.connectors.postgres.settings import PostgresSettings
-from tidegate.connectors.postgres.table_facts import look, look_again
+from tidegate.connectors.postgres.table_facts import look, look_in_cut
 from tidegate.connectors.selecting import Checksum, ranges_sql
 from tidegate.envelope.mark import Mark
 from tidegate.envelope.position import Position
@@ -81,13 +80,8 @@ class PostgresCut:
 
     def facts_since(self, table: TableId, known: TableFacts | None) -> TableFacts:
         with self._asking("reading the catalog"):
-            # Of the cut's own snapshot, as the look is; whether the log tells of what it sees is of
-            # no matter: in doubt a sweep that goes on reads the table anew.
-            now = Moment.now(self._holder)
-            seen = look(self._holder, (table,))
             told_by = ddl_messages.told_by(self._holder, self._settings)
-            before = {} if known is None else {table: known}
-            return look_again(self._holder, seen, before, now, told_by)[table]
+            return look_in_cut(self._holder, table, known, told_by)
 
     def count(self, table: TableId) -> int:
         with self._asking("counting rows"):

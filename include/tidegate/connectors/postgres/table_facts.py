@@ -159,6 +159,16 @@ def look_again(
     return found
 
 
+def look_in_cut(
+    connection: Connection, table: TableId, known: TableFacts | None, told_by: str | None
+) -> TableFacts:
+    """Of the transaction's own snapshot. Whether the log tells of what it sees is of no matter: in
+    doubt a sweep that goes on reads the table anew."""
+    now = Moment.now(connection)
+    before = {} if known is None else {table: known}
+    return look_again(connection, look(connection, (table,)), before, now, told_by)[table]
+
+
 def _by_table(rows: Iterable[tuple[Any, ...]]) -> dict[int, list[tuple[Any, ...]]]:
     found: dict[int, list[tuple[Any, ...]]] = defaultdict(list)
     for oid, *rest in rows:
