@@ -20,6 +20,7 @@ from tidegate.lake.gate import GateState
 pytestmark = [pytest.mark.spark, pytest.mark.postgres]
 
 DOCS = "public.docs"
+TWINS = "public.twins"
 IMPATIENT = SMALL_CHUNKS.model_copy(update={"cut_timeout_seconds": 0.2})
 ROWS = 200
 
@@ -106,3 +107,42 @@ def applied(made: Stack) -> None:
 
 def source(made: Stack) -> list[tuple[Any, ...]]:
     return sorted(made.db.rows("SELECT id, n, body FROM docs"), key=repr)
+
+
+def test_of_equal_rows_none_is_lost_and_none_comes_twice(
+    source_db: Any, stack: Callable[..., Stack], fault: Callable[[str], None]
+) -> None:
+    """Without a key a change that is applied twice is two rows."""
+    source_db.sql(
+        "CREATE TABLE twins (n int, v text)",
+        "ALTER TABLE twins REPLICA IDENTITY FULL",
+        "INSERT INTO twins SELECT g % 3, 'v' FROM generate_series(1, 300) g",
+    )
+    made, stop = stack(TWINS, sweep=IMPATIENT), threading.Event()
+    one = "ctid = (SELECT ctid FROM twins WHERE n < 3 LIMIT 1 FOR UPDATE SKIP LOCKED)"
+
+    def turn() -> None:
+        with made.db.connect() as connection:
+            while not stop.wait(PACE):
+                connection.execute(f"UPDATE twins SET n = (n + 1) % 3 WHERE {one}")
+                connection.execute(f"DELETE FROM twins WHERE {one}")
+                connection.execute("INSERT INTO twins VALUES (1, 'v'), (1, 'v')")
+
+    writer = threading.Thread(target=turn)
+    with made.db.connect() as long:
+        long.execute("BEGIN")
+        long.execute(f"UPDATE twins SET n = 7 WHERE {one}")
+        long.execute(f"DELETE FROM twins WHERE {one}")
+        long.execute("INSERT INTO twins VALUES (2, 'v'), (2, 'v')")
+        writer.start()
+        try:
+            fault("sweep.after_drain")
+            with pytest.raises(faults.Fault):
+                made.sweep()
+            made.swept()
+        finally:
+            stop.set()
+            writer.join()
+        long.execute("COMMIT")
+    applied(made)
+    assert made.lake(TWINS) == sorted(source_db.rows("SELECT n, v FROM twins"), key=repr)
