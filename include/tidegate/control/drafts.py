@@ -88,7 +88,7 @@ def text(draft: Draft, offer: Offer | None = None) -> str:
 
 
 def _table(name: str, keyless: set[str]) -> str:
-    note = "  # no primary key: append mode only" if name in keyless else ""
+    note = "  # no primary key: docs/guides/tables-without-a-key.md" if name in keyless else ""
     return f"{_scalar(name)}{note}"
 
 
