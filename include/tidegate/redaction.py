@@ -7,7 +7,7 @@ What names no user, no password and no query is left as it is.
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Any, Final
 
 HIDDEN: Final = "…"
 _IN_TEXT: Final = re.compile(
@@ -23,6 +23,17 @@ def redacted(text: str) -> str:
     if "://" not in text:
         return text
     return _IN_TEXT.sub(lambda found: _shown(found[0], in_text=True), text)
+
+
+def redacted_within(value: Any) -> Any:
+    """``value`` with every text in it redacted, in lists and mappings too."""
+    if isinstance(value, str):
+        return redacted(value)
+    if isinstance(value, dict):
+        return {key: redacted_within(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [redacted_within(one) for one in value]
+    return value
 
 
 def address(value: str) -> str:

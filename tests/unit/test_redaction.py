@@ -62,14 +62,16 @@ def test_a_text_is_looked_at_once() -> None:
 
 
 def test_errors_and_logging_hide_them_by_themselves(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "test_redaction")
     url = "https://ann:hunter2@host/v1?token=hunter2"
     error = ConfigError("test.error", f"{url} does not answer", hint=f"look at {url}")
-    log.event(log.get("tidegate.test"), "asked", reason=url)
-    record = log.get("tidegate.test").makeRecord(
-        "tidegate.test", 20, "", 0, f"asked {url}", (), (ValueError, ValueError(url), None)
+    log.event(log.get("test_redaction"), f"asked {url}", reason=url, facts={"tried": [url, 1]})
+    assert log.fields_of(caplog.records[-1])["facts"]["tried"][1] == 1
+    record = log.get("test_redaction").makeRecord(
+        "test_redaction", 20, "", 0, f"asked {url}", (), (ValueError, ValueError(url), None)
     )
     lines = [log.JsonFormatter().format(record), log.LineFormatter().format(record)]
-    fields = [str(log.fields_of(one)) for one in caplog.records]
+    fields = [f"{one.getMessage()} {log.fields_of(one)}" for one in caplog.records]
     for said in (str(error), str(error.to_dict()), repr(error), *lines, *fields):
         assert "hunter2" not in said
         assert "host/v1" in said

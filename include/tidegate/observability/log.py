@@ -14,7 +14,7 @@ import sys
 from datetime import UTC, datetime
 from typing import Any, Final, TextIO
 
-from tidegate.redaction import redacted
+from tidegate.redaction import redacted, redacted_within
 
 KEYS: Final[frozenset[str]] = frozenset(
     {
@@ -82,8 +82,8 @@ def event(
         raise KeyError(f"not a log key: {', '.join(sorted(unknown))}")
     if logger.isEnabledFor(level):
         # Here, not in a formatter: under Airflow the formatter is not ours.
-        fields = {key: redacted(v) if isinstance(v, str) else v for key, v in fields.items()}
-        logger.log(level, message, extra={_FIELDS: fields}, stacklevel=2)
+        extra = {_FIELDS: redacted_within(fields)}
+        logger.log(level, redacted(message), extra=extra, stacklevel=2)
 
 
 def for_machines() -> bool:
