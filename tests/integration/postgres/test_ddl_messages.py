@@ -207,6 +207,15 @@ def test_the_applications_ddl_never_fails_because_of_it(
         application.execute("ALTER TABLE t RENAME z TO w")
     db.sql("GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA pg_catalog TO PUBLIC")
     assert db.rows("SELECT w FROM t") == [(10,)]
+    db.sql(
+        "CREATE TABLE p (id int PRIMARY KEY) PARTITION BY RANGE (id)",
+        "CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (10)",
+        f"ALTER PUBLICATION tidegate_{db.name} ADD TABLE p",
+    )
+    with db.connect() as busy:  # its files are told without a lock on them
+        busy.execute("BEGIN; LOCK TABLE p1 IN ACCESS EXCLUSIVE MODE")
+        db.sql("SET statement_timeout = '20s'", "ALTER TABLE ONLY p ALTER id SET DEFAULT 7")
+        busy.execute("ROLLBACK")
     db.sql("DROP PUBLICATION tidegate_" + db.name)
     db.sql("ALTER TABLE t RENAME w TO v")
     db.sql(f"DROP TABLE t; DROP OWNED BY {db.name}_app; DROP ROLE {db.name}_app")
