@@ -4,43 +4,65 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page, expect, sync_playwright
 
 from tests.page.conftest import TOKEN, serving
+from tests.page.large_lake import large
 from tests.page.prepared_lake import CUSTOMERS, prepared
 from tests.support.browser import CHROMIUM, FLAGS
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
-WIDTH = 1280
+WIDE, PHONE = 1280, 390
+
+
+@dataclass(frozen=True)
+class Shot:
+    """One picture: of which lake, how large, and of which place behind ``#/``."""
+
+    name: str
+    many: bool
+    size: tuple[int, int]
+    theme: Literal["light", "dark"]
+    place: str = ""
+
+
+SHOTS = (
+    Shot("page-overview", True, (WIDE, 830), "light"),
+    Shot("page-pipeline", True, (WIDE, 1020), "light", "shop?open=sales"),
+    Shot("page-table", False, (WIDE, 780), "dark", f"shop/tables/{CUSTOMERS}"),
+    Shot("page-phone", True, (PHONE, 844), "light"),
+)
 
 
 def main() -> None:
     program = next(filter(None, map(shutil.which, CHROMIUM)))
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        lake = prepared(Path(folder) / "lake")
         chromium = playwright.chromium.launch(executable_path=program, args=FLAGS)
-        with serving(lake.folder) as served:
-            for name, theme, height, place in (
-                ("page-overview", "light", 480, ""),
-                ("page-table", "dark", 780, f"shop/tables/{CUSTOMERS}"),
-            ):
-                context = chromium.new_context(
-                    viewport={"width": WIDTH, "height": height},
-                    color_scheme=theme,  # type: ignore[arg-type]
-                    reduced_motion="reduce",
-                )
-                context.add_init_script(f"sessionStorage.setItem('tidegate.token', '{TOKEN}')")
-                take(context.new_page(), f"{served.url}#/{place}", IMAGES / f"{name}.png")
-                context.close()
+        for many in (True, False):
+            lake = (large if many else prepared)(Path(folder) / f"many-{many}")
+            with serving(lake.folder) as served:
+                for shot in (one for one in SHOTS if one.many is many):
+                    context = chromium.new_context(
+                        viewport={"width": shot.size[0], "height": shot.size[1]},
+                        color_scheme=shot.theme,
+                        reduced_motion="reduce",
+                    )
+                    context.add_init_script(f"sessionStorage.setItem('tidegate.token', '{TOKEN}')")
+                    address = f"{served.url}#/{shot.place}"
+                    take(context.new_page(), address, IMAGES / f"{shot.name}.png")
+                    context.close()
         chromium.close()
 
 
 def take(page: Page, address: str, file: Path) -> None:
     page.goto(address, wait_until="networkidle")
     page.get_by_text("Live", exact=True).wait_for()
-    page.locator(".spark-line, canvas").first.wait_for()
+    page.locator(".bars-rows, canvas").first.wait_for()
+    expect(page.get_by_text("Loading …")).to_have_count(0)
     page.screenshot(path=file)
 
 

@@ -107,14 +107,31 @@ def test_a_dead_letter_is_discarded(acted_on: ActedOn, opened: Open) -> None:
     assert [letter.role for letter in left] == ["waiting"]
 
 
+def test_a_failed_sweep_tells_both_ways_on_and_the_hold_before(
+    acted_on: ActedOn, opened: Open
+) -> None:
+    lake, served = acted_on
+    lake.gate.hold([PAYMENTS], "wait for finance", "ann")
+    lake.gate.begin_sweep("sweep_9", [PAYMENTS], "bob")
+    lake.gate.fail_sweep("sweep_9", [PAYMENTS], "the audit found 3 keys twice")
+    page = opened(served).visit(f"shop/tables/{PAYMENTS}")
+    failed = page.get_by_role("region", name="The sweep failed")
+    for text in ("the audit found 3 keys twice", "bob", "sweep_9", "goes on where it ended"):
+        expect(failed).to_contain_text(text)
+    expect(page.get_by_role("region", name="Held before")).to_contain_text("wait for finance")
+    expect(page.locator(".head .primary")).to_have_text("Sweep …")
+    lake.gate.open([PAYMENTS], "seen", "ann", abandon=True)
+    lake.gate.open([PAYMENTS], "seen", "ann")
+
+
 def test_a_stopped_pipeline_says_who_stopped_it(acted_on: ActedOn, opened: Open) -> None:
     lake, served = acted_on
     page = opened(served).visit("shop")
     stop(lake.pipeline, lake.platform, reason="the source moves")
-    notice = page.locator(".notice").filter(has_text="Stopped by")
-    expect(notice).to_contain_text("the source moves", timeout=30_000)
+    told = page.get_by_role("row").filter(has=page.get_by_role("button", name="Start …"))
+    expect(told).to_contain_text("the source moves", timeout=30_000)
     start(lake.pipeline, lake.platform, reason="it has moved")
-    expect(notice).to_have_count(0, timeout=30_000)
+    expect(told).to_have_count(0, timeout=30_000)
 
 
 def test_a_pipeline_is_stopped_and_started(acted_on: ActedOn, opened: Open) -> None:
@@ -126,7 +143,7 @@ def test_a_pipeline_is_stopped_and_started(acted_on: ActedOn, opened: Open) -> N
     dialog.get_by_role("button", name="Stop").click()
     expect(dialog).to_contain_text("shop: stopped.")
     dialog.get_by_role("button", name="Close").click()
-    expect(page.locator(".notice").filter(has_text="the source is upgraded")).to_be_visible()
+    expect(page.get_by_role("row").filter(has_text="the source is upgraded")).to_be_visible()
     assert running(lake.pipeline, lake.platform).state == "stopped"
     dialog = ask(page, "Start …")
     dialog.get_by_label("Reason").fill("upgraded")
@@ -146,15 +163,16 @@ def test_a_long_run_id_does_not_make_the_overview_wider(
     lake.gate.hold([PAYMENTS], reason, "ann")
     visitor = opened(served, size=size)
     page = visitor.visit()
-    shown = page.get_by_title(reason)
+    wrong = page.get_by_role("region", name="Needs attention")
+    shown = wrong.get_by_title(reason)
     expect(shown).to_be_visible()
     expect(page.get_by_text("Live", exact=True)).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    table = page.locator(".scroll").first
+    table = wrong.locator(".scroll")
     assert table.evaluate("box => box.scrollWidth <= box.clientWidth"), "nothing to scroll for"
     assert shown.bounding_box()["height"] < 80, "a few lines"  # type: ignore[index]
     visitor.visit(f"shop/tables/{PAYMENTS}")
-    expect(page.locator(".notice")).to_contain_text(reason)  # here all of it
+    expect(page.get_by_role("region", name="Held")).to_contain_text(reason)  # here all of it
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     lake.gate.open([PAYMENTS], "seen", "ann")
 
@@ -217,6 +235,31 @@ def test_a_run_is_followed_to_its_end_and_linked(
         "href", "/dags/x/runs/y"
     )
     expect(dialog.get_by_text("line of the log")).to_be_visible()
+
+
+def test_runs_are_listed_with_their_logs(
+    asked: tuple[RecordedRunner, Served], opened: Open
+) -> None:
+    runner, served = asked
+    visitor = opened(served)
+    page = visitor.visit(f"shop/tables/{CUSTOMERS}")
+    dialog = ask(page, "Verify …")
+    dialog.get_by_role("button", name="Verify").click()
+    expect(dialog).to_contain_text("Waiting to start")
+    run = list(runner.runs.values())[-1]
+    error = {"code": "verify.differs", "message": "3 rows differ", "hint": "run `tidegate verify`"}
+    runner.runs[run.id] = replace(run, state=RunState.FAILED, error=error, log=["its last line"])
+    page.keyboard.press("Escape")
+    visitor.visit("shop/runs")
+    started = page.get_by_role("table", name="Work that was started").get_by_role("row")
+    row = started.filter(has_text=run.id)
+    for text in ("verify", "failed", "3 rows differ", CUSTOMERS):
+        expect(row).to_contain_text(text)
+    row.get_by_role("button", name="Log").click()
+    log = page.get_by_role("region", name=f"Log of {run.id}")
+    expect(log.get_by_text("its last line")).to_be_visible()
+    reported = page.get_by_role("table", name="Runs, newest first").get_by_role("row")
+    expect(reported.filter(has_text="apply").first).to_contain_text("done")
 
 
 def test_compaction_rollback_and_redrive_ask_for_what_they_say(
@@ -302,5 +345,5 @@ def test_it_works_below_any_base_path(
     below = Starlette(routes=[Mount("/team/airflow/tidegate", app)])
     with listening(below) as url:
         page = opened(Served(folder, f"{url}/team/airflow/tidegate/")).visit("shop")
-        expect(page.get_by_role("row").filter(has_text=CUSTOMERS)).to_contain_text("open")
+        expect(page.get_by_role("row").filter(has_text=CUSTOMERS)).to_contain_text("healthy")
         expect(page.get_by_text("Live", exact=True)).to_be_visible()

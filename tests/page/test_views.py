@@ -16,6 +16,9 @@ TABLE = f"shop/tables/{CUSTOMERS}"
 VIEWS = {
     "overview": "",
     "pipeline": "shop",
+    "states": "shop?state=held",
+    "runs": "shop/runs",
+    "flow": "shop/flow",
     "timeline": TABLE,
     "snapshots": f"{TABLE}/snapshots",
     "schema held": f"shop/tables/{ORDERS}/schema",
@@ -62,23 +65,65 @@ def test_on_a_phone_nothing_is_wider_than_the_screen(shown: Shown, opened: Open)
     assert wide == []
 
 
-def test_the_overview_has_a_line_for_every_table(shown: Shown, opened: Open) -> None:
+def test_the_overview_says_what_is_wrong_and_has_a_line_for_every_pipeline(
+    shown: Shown, opened: Open
+) -> None:
     page = opened(shown[1]).visit()
-    row = page.get_by_role("row").filter(has_text="public.customers")
-    for text in ("open", "465", "100 % of keys"):
+    wrong = page.get_by_role("region", name="Needs attention").get_by_role("row")
+    held = wrong.filter(has_text="public.orders")
+    for text in ("held", "the source's schema changed", "apply run", "Review schema"):
+        expect(held).to_contain_text(text)
+    expect(wrong.filter(has_text="public.payments")).to_contain_text("2 changes could not be")
+    expect(wrong.filter(has_text="unproven")).to_contain_text("3 tables")
+    line = page.get_by_role("row", name="Pipeline shop")
+    for text in ("1 held, 1 sweeping", "25 %", "1 of 4 tables"):
+        expect(line).to_contain_text(text)
+    expect(line.get_by_role("img", name="changes in 24 hours")).to_be_visible()
+
+
+def test_a_small_lake_shows_every_table_at_once(shown: Shown, opened: Open) -> None:
+    tables = opened(shown[1]).visit().get_by_role("region", name="Pipeline shop").get_by_role("row")
+    row = tables.filter(has_text="public.customers")
+    for text in ("healthy", "465", "100 %"):
         expect(row).to_contain_text(text)
-    expect(row.get_by_role("img", name="Lag of the last snapshots")).to_be_visible()
-    expect(page.get_by_role("row").filter(has_text="public.orders")).to_contain_text("held")
-    expect(page.get_by_role("row").filter(has_text="public.visits")).to_contain_text("sweeping")
+    expect(tables.filter(has_text="public.orders")).to_contain_text("held")
+    expect(tables.filter(has_text="public.visits")).to_contain_text("sweeping")
 
 
 def test_the_flow_shows_each_gate(shown: Shown, opened: Open) -> None:
-    page = opened(shown[1]).visit("shop")
+    page = opened(shown[1]).visit("shop/flow")
     for state, table in (("open", CUSTOMERS), ("held", ORDERS), ("sweeping", VISITS)):
         lane = page.locator(f".flow-lane.lane-{state}").filter(has_text=table)
         expect(lane.locator(f".gate-glyph.gate-{state}")).to_be_visible()
         expect(lane).to_contain_text(state)
-    expect(page.get_by_text("not reachable")).to_be_visible()  # the source is away
+    expect(page.locator(".flow").get_by_text("not reachable")).to_be_visible()  # it is away
+    expect(page.get_by_role("row").filter(has_text="the source could not be asked")).to_be_visible()
+
+
+@pytest.mark.parametrize(
+    ("table", "helps"),
+    [
+        (CUSTOMERS, []),
+        (ORDERS, ["Look at it and approve it"]),
+        ("public.payments", []),
+        (VISITS, []),
+    ],
+)
+def test_a_button_stands_out_only_where_it_helps(
+    shown: Shown, opened: Open, table: str, helps: list[str]
+) -> None:
+    page = opened(shown[1]).visit(f"shop/tables/{table}")
+    head = page.locator(".head")
+    expect(head.get_by_role("button", name="Sweep …")).to_be_visible()
+    assert head.locator(".primary").all_inner_texts() == helps
+
+
+def test_why_a_table_is_held_is_told_in_fields(shown: Shown, opened: Open) -> None:
+    page = opened(shown[1]).visit(f"shop/tables/{ORDERS}")
+    fields = page.get_by_role("region", name="A schema change holds this table")
+    for name, value in (("Why", "amount has another type"), ("By", "apply run"), ("Since", "ago")):
+        field = fields.locator("dl > div").filter(has=page.get_by_text(name, exact=True))
+        expect(field.get_by_role("definition")).to_contain_text(value)
 
 
 def test_a_table_tells_its_past(shown: Shown, opened: Open) -> None:
@@ -122,15 +167,19 @@ def test_the_theme_can_be_chosen_and_stays(shown: Shown, opened: Open) -> None:
 
 def test_the_keyboard_is_enough(shown: Shown, opened: Open) -> None:
     page = opened(shown[1]).visit("shop")
-    sweep = page.get_by_role("button", name="Sweep …")
-    expect(sweep).to_be_visible()
+    first = page.get_by_role("button", name="Verify …").first
+    expect(first).to_be_visible()
     page.keyboard.press("Tab")  # the view has the focus: the first thing in it is next
-    expect(sweep).to_be_focused()
+    expect(first).to_be_focused()
     page.keyboard.press("Enter")
     expect(page.get_by_role("dialog")).to_be_visible()
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog")).to_have_count(0)
-    expect(sweep).to_be_focused()
+    expect(first).to_be_focused()
+    page.keyboard.press("/")
+    expect(page.get_by_role("searchbox", name="Search tables")).to_be_focused()
+    page.keyboard.type("orders")
+    expect(page.get_by_role("row").filter(has_text=CUSTOMERS)).to_have_count(0)
 
 
 @pytest.fixture
@@ -148,7 +197,7 @@ def test_without_a_pipeline_it_says_how_to_begin_and_sees_the_first_one(
     expect(page.get_by_text("No pipeline yet")).to_be_visible()
     assert axe(page) == []
     (empty.folder / "pipelines" / "wrong.yaml").write_text("pipeline_id: wrong\n")
-    expect(page.get_by_role("region", name="Pipeline wrong")).to_contain_text("source")
+    expect(page.get_by_role("row", name="Pipeline wrong")).to_contain_text("source")
 
 
 def test_a_stranger_is_asked_for_the_token(shown: Shown, opened: Open) -> None:

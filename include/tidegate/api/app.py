@@ -7,6 +7,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from fastapi import FastAPI
 
 import tidegate
@@ -29,6 +31,7 @@ from tidegate.api.routes import (
     life,
     live,
     metrics,
+    overview,
     page,
     proofs,
     runs,
@@ -37,7 +40,22 @@ from tidegate.api.routes import (
 )
 from tidegate.api.routes.subject import BASE
 from tidegate.api.runner import Runner
+from tidegate.api.status_caches import StatusCaches
 from tidegate.control.readiness import Kept
+
+_PARTS: Final = (
+    connectors,
+    overview,
+    life,
+    tables,
+    gates,
+    letters,
+    schemas,
+    runs,
+    proofs,
+    live,
+    about,
+)
 
 
 def create_app(
@@ -56,8 +74,9 @@ def create_app(
     app.state.pipelines = pipelines
     app.state.authorizer = authorizer
     app.state.runner = runner
-    app.state.live = LiveStatus(pipelines)
-    app.state.looks = SourceLooks()
+    caches = StatusCaches(pipelines.platform)
+    app.state.live = LiveStatus(pipelines, caches)
+    app.state.looks = SourceLooks(caches)
     app.state.figures = Figures(pipelines)
     app.state.readiness = Kept(lambda: look(pipelines))
     problems.install(app)
@@ -66,7 +85,7 @@ def create_app(
     app.include_router(health.router)
     app.include_router(metrics.router)
     app.include_router(page.router)
-    for part in (connectors, life, tables, gates, letters, schemas, runs, proofs, live, about):
+    for part in _PARTS:
         app.include_router(part.router, prefix=BASE)
     openapi.install(app)
     return app

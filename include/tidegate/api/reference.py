@@ -127,6 +127,13 @@ Role `read`. First every pipeline, then those that changed, at most every two se
 {type: "change", pipelines: {<name>: … | null}}
 ```
 
+With `?view=overview`, what the page lives on: `{overview: <as in GET /overview>}` instead of the
+status. A change has the figures without `lines`, and beside them the lines that changed:
+
+```text
+{type: "change", pipelines: {<name>: {overview: {…}, lines: {<table>: <line> | null}}}}
+```
+
 A browser cannot send an Authorization header with a WebSocket. It names the token as a subprotocol:
 `new WebSocket(url, ["tidegate", "tidegate.token." + token])`. Under Airflow the session's cookie
 counts, for pages of the same origin.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import ssl
+import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -60,6 +61,8 @@ class Standalone:
     def run(self) -> None:
         """Serve until SIGINT or SIGTERM; what an earlier server left waiting goes on."""
         self.runner.resume()
+        # The first who asks need not wait until every table's metadata was read once.
+        threading.Thread(target=self.app.state.live.warm, daemon=True).start()
         uvicorn.Server(self.config()).run()
 
     def config(self) -> uvicorn.Config:

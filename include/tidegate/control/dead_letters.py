@@ -77,15 +77,6 @@ def find(
     return Letters(pipeline.pipeline_id, tuple(_row(letter) for letter in found))
 
 
-def counts(catalog: Catalog, pipeline: PipelineConfig) -> dict[str, int]:
-    """How many wait, by table."""
-    known = DeadLetters(catalog, pipeline)
-    return {
-        target.source: len(known.waiting(target.source, load(catalog, target.identifier)))
-        for target in pipeline.targets
-    }
-
-
 def show(pipeline: PipelineConfig, platform: PlatformConfig, event_id: str) -> LetterDetail:
     """One letter, values included: whoever asks for it is shown the row."""
     catalog = open_catalog(platform, pipeline)

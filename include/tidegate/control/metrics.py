@@ -15,15 +15,16 @@ from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.control.records import PipelineStatus, TableStatus
 from tidegate.control.schemas import held
-from tidegate.control.status import status
+from tidegate.control.status import status_of
+from tidegate.control.status_cache import StatusCache
 from tidegate.control.table_detail import table_files
 from tidegate.lake import positions
-from tidegate.lake.catalog import load, open_catalog
+from tidegate.lake.catalog import load
 from tidegate.lake.change_log import ChangeLog
 from tidegate.lake.gate_fold import GateState
 from tidegate.lake.report_totals import Durations
 from tidegate.lake.reports import Reports
-from tidegate.names import CHUNK_PROPERTY, TableId, sweep_branch
+from tidegate.names import CHUNK_PROPERTY, sweep_branch
 from tidegate.observability import metrics as names
 from tidegate.observability.metrics import Metric
 from tidegate.transports.guard import Guard, Verdict
@@ -45,9 +46,9 @@ def measure(
     pipeline: PipelineConfig, platform: PlatformConfig, *, ask_source: bool
 ) -> Iterator[Sample]:
     """Everything known of one pipeline; with ``ask_source`` also what it holds on its source."""
-    catalog = open_catalog(platform, pipeline)
-    name = pipeline.pipeline_id
-    now = status(pipeline, platform, ask_source=ask_source)
+    lake = StatusCache(pipeline, platform).look()
+    catalog, name = lake.catalog, pipeline.pipeline_id
+    now = status_of(lake, pipeline, platform, ask_source=ask_source)
     yield Sample(names.UP, (name,), 1)
     yield Sample(names.RUNNING, (name,), now.running is None or not now.running.stopped)
     yield Sample(names.DEPLOYED, (name,), now.deployed)
@@ -59,8 +60,7 @@ def measure(
         labels = (name, table.table)
         yield from _table(labels, table)
         yield Sample(names.SCHEMA_HELD, labels, table.table in waiting)
-        target = pipeline.target(TableId.parse(table.table))
-        loaded = load(catalog, target.identifier)
+        loaded = lake.tables[table.table]
         if loaded is not None:
             yield from _files(labels, loaded, table)
 

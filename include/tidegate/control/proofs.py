@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from pyiceberg.catalog import Catalog
+from collections.abc import Mapping, Sequence
 
-from tidegate.config.pipeline import PipelineConfig
+from pyiceberg.table import Table
+
 from tidegate.control.records import VerifiedThrough
-from tidegate.lake.catalog import load
-from tidegate.lake.proofs import Proofs, Standing, standing
+from tidegate.lake.proofs import Proof, Standing, standing
 
 
-def verified_through(catalog: Catalog, pipeline: PipelineConfig) -> dict[str, VerifiedThrough]:
-    """By source table; tables that were never verified are absent."""
-    known = Proofs(catalog, pipeline).read()
+def verified_through(
+    proofs: Mapping[str, Sequence[Proof]], tables: Mapping[str, Table | None]
+) -> dict[str, VerifiedThrough]:
+    """What ``proofs`` are worth on ``tables`` as they are, by source name; tables that were never
+    verified are absent."""
     return {
-        target.source: _view(standing(load(catalog, target.identifier), known[target.source]))
-        for target in pipeline.targets
-        if target.source in known
+        name: _view(standing(table, proofs[name]))
+        for name, table in tables.items()
+        if name in proofs
     }
 
 

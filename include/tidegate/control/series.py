@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -10,14 +11,13 @@ from pyiceberg.table import Table
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.control.lakehouse import row_count
+from tidegate.control.status_cache import Look, StatusCache
 from tidegate.control.tables import one_table
 from tidegate.envelope.position import Position
 from tidegate.lake import positions
-from tidegate.lake.catalog import load, open_catalog
 from tidegate.lake.log_times import LogTimes
 from tidegate.lake.looked import Looked
-from tidegate.lake.reports import KEPT, Report, Reports
-from tidegate.names import TableId
+from tidegate.lake.reports import Report
 
 _WORK = frozenset({"apply", "sweep"})
 
@@ -49,20 +49,24 @@ class Series:
 
 
 def series(
-    pipeline: PipelineConfig, platform: PlatformConfig, table: str, limit: int = 500
+    pipeline: PipelineConfig,
+    platform: PlatformConfig,
+    table: str,
+    limit: int = 500,
+    lake: Look | None = None,
 ) -> Series:
-    """The newest ``limit`` snapshots of ``table``."""
+    """The newest ``limit`` snapshots of ``table``; ``lake``: what is read already."""
     name = one_table(pipeline, table)
-    catalog = open_catalog(platform, pipeline)
-    loaded = load(catalog, pipeline.target(TableId.parse(name)).identifier)
+    lake = lake or StatusCache(pipeline, platform).look()
+    loaded = lake.tables[name]
     if loaded is None:
         return Series(name, ())
-    reports, times = Reports(catalog, pipeline).recent(limit=KEPT), LogTimes.read(catalog, pipeline)
-    points = _points(loaded, name, changed_rows(reports, name), times, Looked(reports, times))
+    worked = changed_rows(lake.reports, name)
+    points = _points(loaded, name, worked, lake.times, lake.looked)
     return Series(name, tuple(points[-limit:]))
 
 
-def changed_rows(reports: list[Report], table: str) -> dict[int, dict[str, float]]:
+def changed_rows(reports: Sequence[Report], table: str) -> dict[int, dict[str, float]]:
     """What applies and sweeps said they did to ``table``, by snapshot."""
     found: dict[int, dict[str, float]] = {}
     for report in reports:

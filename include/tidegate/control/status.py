@@ -8,14 +8,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
 
 from tidegate.config.pipeline import LakeTarget, PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.connectors.registry import distance
 from tidegate.connectors.source_status import SourceStatus
-from tidegate.control import dead_letters
 from tidegate.control.gates import gate_status
 from tidegate.control.guard import assess
 from tidegate.control.lakehouse import row_count
@@ -29,15 +27,13 @@ from tidegate.control.records import (
 from tidegate.control.registry import registry_status
 from tidegate.control.running import record
 from tidegate.control.source import look_at_source
+from tidegate.control.status_cache import Look, StatusCache
 from tidegate.envelope.position import Position
 from tidegate.errors import TidegateError
 from tidegate.lake import positions
-from tidegate.lake.catalog import load, open_catalog
-from tidegate.lake.gate import Gate, TableGate
 from tidegate.lake.log_times import LogTimes
 from tidegate.lake.looked import Looked
-from tidegate.lake.pauses import Pauses
-from tidegate.lake.reports import Report, Reports
+from tidegate.lake.reports import Report
 
 _SHOWN_KINDS: Final = frozenset({"apply", "sweep"})
 _WRITTEN: Final = frozenset({"applied", "swept"})
@@ -49,21 +45,27 @@ def status(
     pipeline: PipelineConfig, platform: PlatformConfig, *, ask_source: bool = True
 ) -> PipelineStatus:
     """Everything ``tidegate status`` shows. Reads metadata only."""
-    catalog = open_catalog(platform, pipeline)
-    times = LogTimes.read(catalog, pipeline)
+    lake = StatusCache(pipeline, platform).look()
+    return status_of(lake, pipeline, platform, ask_source=ask_source)
+
+
+def status_of(
+    lake: Look, pipeline: PipelineConfig, platform: PlatformConfig, *, ask_source: bool
+) -> PipelineStatus:
+    """The status that the lake's records tell; with ``ask_source`` also the source's side."""
+    times = lake.times
     look = look_at_source(pipeline, platform, times) if ask_source else None
-    gates = Gate(catalog, pipeline, platform.gate).states(pipeline.source.tables)
-    reports = Reports(catalog, pipeline).recent(limit=_REPORTS_READ)
-    behind = _Behind(pipeline, times, Looked(reports, times), look.status if look else None)
+    reports = lake.reports[:_REPORTS_READ]
+    behind = _Behind(pipeline, times, lake.looked, look.status if look else None)
     last, adjusted = _last_reports(reports), _adjusted(reports)
-    proven = verified_through(catalog, pipeline)
-    letters = dead_letters.counts(catalog, pipeline)
+    wanted = {name: lake.tables[name] for name in pipeline.source.tables}
+    proven = verified_through(lake.proofs, wanted)
     tables = tuple(
         replace(
-            _table(catalog, target, gates[target.source], behind, last),
+            _table(lake, target, behind, last),
             adjusted=dict(adjusted.get(target.source, {})),
             verified_through=proven.get(target.source),
-            dead_letters=letters[target.source],
+            dead_letters=lake.letters[target.source],
         )
         for target in pipeline.targets
     )
@@ -76,9 +78,9 @@ def status(
         capture_lag_bytes=behind.capture(),
         source=look.side if look else None,
         tables=tables,
-        guard=assess(catalog, pipeline, platform, look, tables, reports) if look else None,
-        registry=registry_status(catalog, pipeline, platform),
-        running=record(pipeline.pipeline_id, Pauses(catalog, pipeline).current()),
+        guard=assess(lake.catalog, pipeline, platform, look, tables, reports) if look else None,
+        registry=registry_status(lake.catalog, pipeline, platform),
+        running=record(pipeline.pipeline_id, lake.pause),
     )
 
 
@@ -134,13 +136,12 @@ class _Behind:
 
 
 def _table(
-    catalog: Catalog,
+    lake: Look,
     target: LakeTarget,
-    gate: TableGate,
     behind: _Behind,
     last: dict[tuple[str, str], dict[str, Any]],
 ) -> TableStatus:
-    table = load(catalog, target.identifier)
+    table = lake.tables[target.source]
     position, needs = _position(table, behind.times)
     reflects = behind.reflects(target.source, position)
     snapshot = table.current_snapshot() if table is not None else None
@@ -148,7 +149,7 @@ def _table(
         table=target.source,
         lake_table=".".join(target.identifier),
         write_mode=target.write_mode.value,
-        gate=gate_status(target.source, gate),
+        gate=gate_status(target.source, lake.gates[target.source]),
         exists=table is not None,
         position=str(position) if position else None,
         lag_bytes=behind.bytes(reflects),

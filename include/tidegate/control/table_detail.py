@@ -12,11 +12,10 @@ from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
 from tidegate.control.records import TableStatus
 from tidegate.control.schemas import HeldSchema, held
-from tidegate.control.status import status
+from tidegate.control.status import status_of
+from tidegate.control.status_cache import Look, StatusCache
 from tidegate.control.tables import one_table
 from tidegate.lake import positions, upkeep
-from tidegate.lake.catalog import load, open_catalog
-from tidegate.lake.reports import Reports
 from tidegate.names import TableId
 
 DATA_FILES: Final = "total-data-files"
@@ -59,16 +58,18 @@ def only(pipeline: PipelineConfig, table: str) -> PipelineConfig:
     return pipeline.model_copy(update={"source": source})
 
 
-def table_detail(pipeline: PipelineConfig, platform: PlatformConfig, table: str) -> TableDetail:
-    """A close look at ``table``. Reads metadata and manifests."""
+def table_detail(
+    pipeline: PipelineConfig, platform: PlatformConfig, table: str, lake: Look | None = None
+) -> TableDetail:
+    """A close look at ``table``. Reads metadata and manifests; ``lake``: what is read already."""
     name = one_table(pipeline, table)
     narrow = only(pipeline, name)
-    catalog = open_catalog(platform, pipeline)
+    lake = lake or StatusCache(narrow, platform).look()
     target = pipeline.target(TableId.parse(name))
-    loaded = load(catalog, target.identifier)
+    loaded = lake.tables[name]
     waiting = held(narrow, platform)
     return TableDetail(
-        status=status(narrow, platform, ask_source=False).tables[0],
+        status=status_of(lake, narrow, platform, ask_source=False).tables[0],
         files=None if loaded is None else table_files(loaded),
         upkeep=()
         if loaded is None
@@ -77,7 +78,7 @@ def table_detail(pipeline: PipelineConfig, platform: PlatformConfig, table: str)
                 loaded,
                 target.maintenance,
                 datetime.now(UTC),
-                upkeep.last_done(Reports(catalog, pipeline), name),
+                upkeep.done_by(lake.reports, name),
             )
         ),
         held=waiting[0] if waiting else None,

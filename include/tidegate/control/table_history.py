@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tidegate.config.pipeline import PipelineConfig
@@ -11,7 +12,7 @@ from tidegate.control.records import SnapshotRow
 from tidegate.control.series import changed_rows
 from tidegate.control.tables import one_table
 from tidegate.lake.catalog import open_catalog
-from tidegate.lake.reports import KEPT, Reports
+from tidegate.lake.reports import KEPT, Report, Reports
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +26,15 @@ class ChangedSnapshot:
 
 
 def snapshots(
-    pipeline: PipelineConfig, platform: PlatformConfig, table: str
+    pipeline: PipelineConfig,
+    platform: PlatformConfig,
+    table: str,
+    reports: Sequence[Report] | None = None,
 ) -> list[ChangedSnapshot]:
-    """Retained snapshots of one table, newest first."""
+    """Retained snapshots of one table, newest first; ``reports``: those that are read already."""
     name = one_table(pipeline, table)
-    reports = Reports(open_catalog(platform, pipeline), pipeline).recent(limit=KEPT)
+    if reports is None:
+        reports = Reports(open_catalog(platform, pipeline), pipeline).recent(limit=KEPT)
     worked = changed_rows(reports, name)
     found = []
     for row in reversed(lakehouse.snapshots(pipeline, platform, [name])):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -60,8 +60,13 @@ class TimelineEntry:
     facts: dict[str, Any] = field(default_factory=dict)
 
 
-def timeline(pipeline: PipelineConfig, platform: PlatformConfig, table: str) -> list[TimelineEntry]:
-    """Everything that is still known, newest first."""
+def timeline(
+    pipeline: PipelineConfig,
+    platform: PlatformConfig,
+    table: str,
+    reports: Sequence[Report] | None = None,
+) -> list[TimelineEntry]:
+    """Everything that is still known, newest first; ``reports``: those that are read already."""
     name = one_table(pipeline, table)
     catalog = open_catalog(platform, pipeline)
     found = [
@@ -69,7 +74,7 @@ def timeline(pipeline: PipelineConfig, platform: PlatformConfig, table: str) -> 
         for event in Gate(catalog, pipeline, platform.gate).timeline(_EVENTS_READ)
         if event.kind in _GATE and name in event.tables
     ]
-    for report in Reports(catalog, pipeline).recent(limit=KEPT):
+    for report in reports or Reports(catalog, pipeline).recent(limit=KEPT):
         found += _reported(report, name)
     found += [
         TimelineEntry(

@@ -8,6 +8,8 @@ sides wait for a lock instead of failing at once; a lock that outlasts the wait 
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -30,6 +32,9 @@ if TYPE_CHECKING:
 
 BUSY_SECONDS: Final = 60.0
 """How long either engine waits for the SQLite file's lock; a commit holds it for milliseconds."""
+
+_AT_ONCE: Final = 8
+"""Requests to a catalog server at the same time."""
 
 SPARK_PREFIX: Final = f"spark.sql.catalog.{CATALOG}"
 _URI_TYPES: Final = {
@@ -109,6 +114,29 @@ def load(catalog: Catalog, identifier: tuple[str, str]) -> Table | None:
         return catalog.load_table(identifier)
     except NoSuchTableError:
         return None
+
+
+def load_all(
+    catalog: Catalog, identifiers: Iterable[tuple[str, str]]
+) -> dict[tuple[str, str], Table]:
+    """Those of the tables that exist: one query per namespace, or some requests side by side."""
+    wanted = list(dict.fromkeys(identifiers))
+    if isinstance(catalog, sql_catalog.CachingSqlCatalog):
+        by_namespace: dict[str, list[str]] = {}
+        for namespace, name in wanted:
+            by_namespace.setdefault(namespace, []).append(name)
+        return {
+            (namespace, name): table
+            for namespace, names in by_namespace.items()
+            for name, table in catalog.load_tables(namespace, names).items()
+        }
+    with ThreadPoolExecutor(min(_AT_ONCE, len(wanted) or 1)) as pool:
+        found = pool.map(lambda identifier: load(catalog, identifier), wanted)
+        return {
+            identifier: table
+            for identifier, table in zip(wanted, found, strict=True)
+            if table is not None
+        }
 
 
 def ensure_namespace(catalog: Catalog, namespace: str) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -134,17 +134,14 @@ class DeadLetters:
 
         ``table`` is the lake table as loaded now: its history decides what counts.
         """
-        own = [record for record in self._load() if record.table == source]
-        if table is None or not own:
-            return []
-        applied = positions.applied(table)
-        return [
-            letter
-            for letter in fold(own, lineage(table))
-            if applied is not None
-            and letter.position.epoch == applied.epoch
-            and letter.position.place <= applied.place
-        ]
+        return _waiting([r for r in self._load() if r.table == source], table)
+
+    def counts(self, tables: Mapping[str, Table | None]) -> dict[str, int]:
+        """How many letters wait of each table, by source name; one look for all of them."""
+        own: dict[str, list[Record]] = {}
+        for record in self._load():
+            own.setdefault(record.table, []).append(record)
+        return {name: len(_waiting(own.get(name, []), table)) for name, table in tables.items()}
 
     def route(self, source: str, batch: str, run: str, parked: Sequence[Parked]) -> None:
         """Make ``parked`` durable; they count once the batch is published."""
@@ -243,6 +240,20 @@ class DeadLetters:
                 page = self._ledger.read(table=table, fields=_LIGHT)
                 self._known = (page.head, tuple(Record.of(row) for row in page.rows))
             return self._known[1] if table is not None else ()
+
+
+def _waiting(own: Sequence[Record], table: Table | None) -> list[Letter]:
+    """Letters of one table that its history bears out, of all that is recorded of it."""
+    if table is None or not own:
+        return []
+    applied = positions.applied(table)
+    return [
+        letter
+        for letter in fold(own, lineage(table))
+        if applied is not None
+        and letter.position.epoch == applied.epoch
+        and letter.position.place <= applied.place
+    ]
 
 
 def lineage(table: Table) -> Lineage:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import OrderedDict
+from collections.abc import Collection, Iterator
 from typing import Any, Final
 
 from pyiceberg.catalog import (
@@ -26,6 +27,8 @@ from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
 from pyiceberg.table import CommitTableResponse, Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.typedef import Identifier
+from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from tidegate.lake.catalog_waits import told_of
 
@@ -34,15 +37,18 @@ logging.getLogger("pyiceberg.catalog").setLevel(logging.WARNING)
 
 IMPLEMENTATION: Final = f"{__name__}.CachingSqlCatalog"
 """For PyIceberg's ``py-catalog-impl``."""
-TABLES: Final = 128
-"""Tables whose newest metadata is kept, in a process."""
+SNAPSHOTS: Final = 20_000
+"""Snapshots whose tables' newest metadata is kept, in a process: metadata is as large as its
+snapshots are many (some 3 KB each). Hundreds of tables fit; a bound by tables would either read
+them all again at each look, or not bound the memory."""
 
 
 class Newest:
     """The newest metadata read of each table, by the folder of its metadata. Thread-safe."""
 
-    def __init__(self, tables: int = TABLES) -> None:
-        self._tables = tables
+    def __init__(self, snapshots: int = SNAPSHOTS) -> None:
+        self._most = snapshots
+        self._weight = 0
         self._lock = threading.Lock()
         self._known: OrderedDict[str, tuple[str, TableMetadata]] = OrderedDict()
 
@@ -58,12 +64,16 @@ class Newest:
     def put(self, location: str, metadata: TableMetadata) -> None:
         folder = _folder(location)
         with self._lock:
+            before = self._known.pop(folder, None)
+            self._weight += _weight(metadata) - (_weight(before[1]) if before else 0)
             self._known[folder] = (location, metadata)
-            self._known.move_to_end(folder)
-            if len(self._known) > self._tables:
-                self._known.popitem(last=False)
+            while self._weight > self._most and len(self._known) > 1:
+                _, (_, oldest) = self._known.popitem(last=False)
+                self._weight -= _weight(oldest)
 
 
+NAMES_AT_ONCE: Final = 500
+"""Names in one query: databases bound its parameters (an old SQLite at 999)."""
 NEWEST: Final = Newest()
 """Of the process: every job opens a catalog of its own."""
 
@@ -93,6 +103,20 @@ class CachingSqlCatalog(SqlCatalog):
             catalog=self,
         )
 
+    def load_tables(self, namespace: str, names: Collection[str]) -> dict[str, Table]:
+        """Those of ``names`` that exist, by name. One query asks where all of them stand."""
+        found: dict[str, Table] = {}
+        with Session(self.engine) as session:
+            for some in batched(names, NAMES_AT_ONCE):
+                wanted = select(IcebergTables).where(
+                    IcebergTables.catalog_name == self.name,
+                    IcebergTables.table_namespace == namespace,
+                    IcebergTables.table_name.in_(some),
+                )
+                for row in session.scalars(wanted):
+                    found[row.table_name] = self._convert_orm_to_iceberg(row)
+        return found
+
     def purge_table(self, identifier: str | Identifier) -> None:
         """Every manifest is read once, not once for each snapshot that has it."""
         table = self.load_table(identifier)
@@ -116,6 +140,16 @@ class CachingSqlCatalog(SqlCatalog):
         response = super().commit_table(*arguments, **named)
         NEWEST.put(response.metadata_location, response.metadata)
         return response
+
+
+def batched(names: Collection[str], size: int) -> Iterator[list[str]]:
+    """``names`` in lists of at most ``size``."""
+    known = list(names)
+    return (known[first : first + size] for first in range(0, len(known), size))
+
+
+def _weight(metadata: TableMetadata) -> int:
+    return 1 + len(metadata.snapshots)
 
 
 def _folder(location: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -13,7 +13,7 @@ from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation
 
 from tidegate.config.sinks import MaintenanceConfig
-from tidegate.lake.reports import Reports
+from tidegate.lake.reports import Report, Reports
 
 COMPACT: Final = "compact"
 MANIFESTS: Final = "rewrite_manifests"
@@ -51,12 +51,17 @@ class FileCounts:
 
 
 def last_done(reports: Reports, table: str) -> dict[str, datetime]:
-    """When each step was last done to ``table``, by the reports of kind ``maintain``.
+    """When each step was last done to ``table``, by the reports of kind ``maintain``."""
+    return done_by(reports.recent("maintain", limit=1000), table)
 
-    Such a report's body has ``done``: source table → steps done.
-    """
+
+def done_by(reports: Iterable[Report], table: str) -> dict[str, datetime]:
+    """The same of ``reports``, newest first. The body of one of kind ``maintain`` has ``done``:
+    source table → steps done."""
     found: dict[str, datetime] = {}
-    for report in reports.recent("maintain", limit=1000):
+    for report in reports:
+        if report.kind != "maintain":
+            continue
         for step in report.body.get("done", {}).get(table, ()):
             found.setdefault(step, report.at)
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from functools import partial
 
 import pytest
@@ -38,6 +39,51 @@ def test_a_broken_file_is_listed_and_named(own_api: Served) -> None:
     answer = own_api.get("/connectors/bad/status")
     assert answer.status_code == 422 and answer.json()["problems"]
     file.unlink()
+
+
+def test_the_overview_has_figures_findings_and_lines(api: Served) -> None:
+    (shop,) = api.get("/overview", Role.READ).json()["pipelines"]
+    now = shop["overview"]
+    assert (shop["name"], shop["problem"], now["tables"]) == ("shop", None, 2)
+    assert (now["gates"], now["dead_letters"]) == ({"open": 1, "held": 1}, 1)
+    found = {one["kind"]: one for one in now["findings"]}
+    held = found["held"]
+    assert (held["tables"], held["reason"]) == (["public.orders"], "look first")
+    assert (held["actor"], held["action"], held["severity"]) == ("ann (cli)", "open", "warn")
+    assert held["since"]
+    assert (found["letters"]["letters"], found["letters"]["action"]) == (1, "letters")
+    assert found["needs"]["reason"] == "a first sweep"
+    (orders,) = [line for line in now["lines"] if line["table"] == "public.orders"]
+    assert orders["state"] == "held" and {"held", "letters"} <= set(orders["conditions"])
+    assert orders["activity"]["rows_day"] == 1  # a sweep's rows are no changes
+    assert [bar[3] for bar in orders["activity"]["bars"]] == [3]
+    rows = now["activity"]["rows"]
+    assert len(rows) == 48 and rows.count(None) == 47, "a gap is no zero"
+
+
+def test_a_broken_file_is_part_of_the_overview(own_api: Served) -> None:
+    file = own_api.pipelines.directory / "wrong.yaml"
+    file.write_text("pipeline_id: wrong\nsource: 7\n")
+    deadline = time.monotonic() + 20
+    try:
+        while len(found := own_api.get("/overview").json()["pipelines"]) < 2:
+            assert time.monotonic() < deadline, "an overview is some seconds old at most"
+    finally:
+        file.unlink()
+    shop, wrong = found
+    assert (wrong["name"], wrong["overview"]) == ("wrong", None)
+    assert wrong["problem"]["code"] == "config.invalid" and shop["overview"]
+
+
+def test_every_run_that_left_a_report_is_listed(api: Served) -> None:
+    page = api.get("/connectors/shop/reports?limit=3", Role.READ).json()
+    assert [run["kind"] for run in page["items"]] == ["maintain", "capture", "apply"]
+    assert page["total"] == 4
+    (swept,) = api.get(f"/connectors/shop/reports?limit=3&cursor={page['next']}").json()["items"]
+    assert (swept["kind"], swept["outcome"], swept["rows"]) == ("sweep", "done", 3)
+    assert swept["concerned"] == ["public.orders"]
+    other = api.get("/connectors/shop/reports?table=public.nothing").json()
+    assert other["items"] == []
 
 
 def test_a_table_tells_why_compaction_is_not_due(api: Served) -> None:
@@ -194,6 +240,28 @@ def test_the_socket_sends_everything_then_what_changed(own_api: Served) -> None:
             told = json.loads(socket.recv(timeout=20))
             assert told["type"] == "change"
             if told["pipelines"]["shop"]["status"]["tables"][1]["gate"]["state"] == "open":
+                break
+
+
+def test_the_socket_tells_an_overview_and_then_only_the_lines_that_changed(
+    own_api: Served,
+) -> None:
+    token = f"tidegate.token.{TOKENS[Role.READ]}"
+    gates.hold(own_api.pipeline, own_api.platform, ["public.orders"], reason="one", actor="ann")
+    url = f"{socket_url(own_api)}?view=overview"
+    with connect(url, subprotocols=["tidegate", token]) as socket:  # type: ignore[list-item]
+        first = json.loads(socket.recv(timeout=20))
+        now = first["pipelines"]["shop"]["overview"]
+        assert (first["type"], now["gates"]["held"], len(now["lines"])) == ("snapshot", 1, 2)
+        gates.open_gates(own_api.pipeline, own_api.platform, reason="seen", actor="ann")
+        while True:
+            told = json.loads(socket.recv(timeout=20))
+            assert told["type"] == "change"
+            change = told["pipelines"]["shop"]
+            assert "lines" not in change["overview"]
+            assert set(change["lines"]) <= {"public.orders"}
+            if change["overview"]["gates"] == {"open": 2}:
+                assert change["lines"]["public.orders"]["gate"]["state"] == "open"
                 break
 
 

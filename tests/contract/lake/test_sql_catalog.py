@@ -14,9 +14,10 @@ from pyiceberg.manifest import ManifestFile
 from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadataUtil
 from pyiceberg.types import LongType, NestedField
+from sqlalchemy import event
 
 from tidegate.config.platform import PlatformConfig
-from tidegate.lake.catalog import open_catalog
+from tidegate.lake.catalog import load_all, open_catalog
 from tidegate.lake.sql_catalog import Newest
 from tidegate.names import CATALOG
 
@@ -88,9 +89,10 @@ def test_a_table_made_anew_is_not_the_old_one(ours: Catalog) -> None:
     assert not table.history()
 
 
-def test_only_the_newest_of_so_many_tables_is_kept(ours: Catalog) -> None:
+def test_only_the_newest_of_so_many_snapshots_is_kept(ours: Catalog) -> None:
+    ours.load_table(NAME).append(ROWS)
     metadata = ours.load_table(NAME).metadata
-    newest = Newest(tables=2)
+    newest = Newest(snapshots=2 * (1 + len(metadata.snapshots)))
     for location in ("a/m/1.json", "b/m/1.json", "a/m/2.json", "c/m/1.json"):
         newest.put(location, metadata)
     kept = ("a/m/1.json", "a/m/2.json", "b/m/1.json", "c/m/1.json")
@@ -116,3 +118,23 @@ def test_purging_reads_a_manifest_once_and_leaves_no_file(
     assert len(read) == len(set(read)) == 4
     assert [path for path in folder.rglob("*") if path.is_file()] == []
     assert not ours.table_exists(NAME)
+
+
+def test_many_tables_are_loaded_with_one_question(ours: Catalog) -> None:
+    names = [f"many_{place}" for place in range(12)]
+    for name in names:
+        ours.create_table((NAME[0], name), ours.load_table(NAME).schema())
+    asked: list[str] = []
+    engine = ours.engine  # type: ignore[attr-defined]
+
+    def count(*arguments: Any) -> None:
+        asked.append(str(arguments[2]))
+
+    event.listen(engine, "before_cursor_execute", count)
+    found = load_all(ours, [(NAME[0], name) for name in [*names, "is_not_there"]])
+    event.remove(engine, "before_cursor_execute", count)
+    assert len(asked) == 1
+    assert set(found) == {(NAME[0], name) for name in names}
+    assert found[NAME[0], "many_3"].metadata_location == (
+        ours.load_table((NAME[0], "many_3")).metadata_location
+    )

@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Query
 
 from tidegate.api.access import Role, needs
 from tidegate.api.looks import SourceLooks
@@ -22,7 +22,7 @@ from tidegate.api.models.status import (
 from tidegate.api.pages import DEFAULT_LIMIT, Cursor, Limit, Page, page
 from tidegate.api.pipelines import Known as KnownFile
 from tidegate.api.pipelines import Pipelines, Subject
-from tidegate.api.routes.subject import ONE, About, Admitted, Known
+from tidegate.api.routes.subject import ONE, About, Admitted, Known, Looks
 from tidegate.config.loader import load_pipeline
 from tidegate.config.pipeline import PipelineConfig
 from tidegate.config.platform import PlatformConfig
@@ -30,7 +30,7 @@ from tidegate.config.shown import shown
 from tidegate.control.pipelines import BROKEN
 from tidegate.control.records import PipelineStatus as StatusRecord
 from tidegate.control.running import RUNNING
-from tidegate.control.status import lag_of, status
+from tidegate.control.status import lag_of
 from tidegate.control.validation import validate_pipeline
 
 router = APIRouter(tags=["connectors"])
@@ -39,31 +39,27 @@ AskSource = Annotated[
 ]
 
 
-def looks_of(request: Request) -> SourceLooks:
-    looks: SourceLooks = request.app.state.looks
-    return looks
-
-
-Looks = Annotated[SourceLooks, Depends(looks_of)]
-
-
 @router.get("/connectors")
 @needs(Role.READ)
 def list_connectors(
-    known: Known, admitted: Admitted, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None
+    known: Known,
+    admitted: Admitted,
+    looks: Looks,
+    limit: Limit = DEFAULT_LIMIT,
+    cursor: Cursor = None,
 ) -> Page[ConnectorSummary]:
     """Every pipeline the server knows and the caller may see, broken files among them."""
     seen = [file for file in known.all() if admitted.sees(file.name)]
     files = page(seen, lambda item: item.file.name, limit, cursor)
-    items = [_listed(file, known) for file in files.items]
+    items = [_listed(file, known, looks) for file in files.items]
     return Page(items=items, next=files.next, total=files.total)
 
 
 @router.get(ONE)
 @needs(Role.READ)
-def get_connector(about: About) -> ConnectorDetail:
+def get_connector(about: About, looks: Looks) -> ConnectorDetail:
     """One pipeline, and what its file says."""
-    summary = _summary(about.pipeline, about.platform)
+    summary = _summary(about.pipeline, about.platform, looks)
     return ConnectorDetail(**summary.model_dump(), config=shown(about.pipeline))
 
 
@@ -107,22 +103,24 @@ def validate(body: ValidateRequest, known: Known) -> ValidationReport:
 def _status(about: Subject, looks: SourceLooks, source: bool) -> StatusRecord:
     if source:
         return looks.status(about)
-    return status(about.pipeline, about.platform, ask_source=False)
+    return looks.status_of_lake(about.pipeline, about.platform)
 
 
 def _report(found: Any) -> ValidationReport:
     return ValidationReport.model_validate(found)
 
 
-def _listed(file: KnownFile, known: Pipelines) -> ConnectorSummary:
+def _listed(file: KnownFile, known: Pipelines, looks: SourceLooks) -> ConnectorSummary:
     if file.pipeline is None:
         problem = known.paths.hidden(file.error.message) if file.error else "it cannot be read"
         return ConnectorSummary(name=file.name, state=BROKEN, problem=problem)
-    return _summary(file.pipeline, known.platform)
+    return _summary(file.pipeline, known.platform, looks)
 
 
-def _summary(pipeline: PipelineConfig, platform: PlatformConfig) -> ConnectorSummary:
-    now = status(pipeline, platform, ask_source=False)
+def _summary(
+    pipeline: PipelineConfig, platform: PlatformConfig, looks: SourceLooks
+) -> ConnectorSummary:
+    now = looks.status_of_lake(pipeline, platform)
     told = shown(pipeline)
     behind = [table.lag_seconds for table in now.tables if table.lag_seconds is not None]
     return ConnectorSummary(

@@ -11,7 +11,7 @@ from typing import Any, Final
 from fastapi import APIRouter, WebSocket, WebSocketDisconnect
 
 from tidegate.api.access import PROTOCOL, Role, access_of, needs, still_authorized
-from tidegate.api.live import LiveStatus, State, changes
+from tidegate.api.live import OVERVIEW, LiveStatus, State, changes, line_changes
 
 router = APIRouter(tags=["live"])
 ASK_AGAIN_SECONDS: Final = 30.0
@@ -23,7 +23,10 @@ ASK_AGAIN_SECONDS: Final = 30.0
 async def watch(socket: WebSocket) -> None:
     """First ``{"type": "snapshot", "pipelines": {name: {"status": …}}}``, then
     ``{"type": "change", "pipelines": {…}}`` with those that changed; null: gone. In between
-    ``{"type": "pulse"}``: nothing changed, and somebody is there to know."""
+    ``{"type": "pulse"}``: nothing changed, and somebody is there to know.
+
+    With ``?view=overview`` each is ``{"overview": …}``, as ``GET /overview`` has it; a change has
+    the figures without ``lines``, and beside them ``lines`` by table with those that changed."""
     offered = [one.strip() for one in socket.headers.get("sec-websocket-protocol", "").split(",")]
     await socket.accept(PROTOCOL if PROTOCOL in offered else None)
     listening = asyncio.ensure_future(_until_closed(socket))
@@ -39,8 +42,10 @@ async def watch(socket: WebSocket) -> None:
 
 async def _tell(socket: WebSocket, closed: asyncio.Future[None]) -> None:
     live: LiveStatus = socket.app.state.live
+    glance = socket.query_params.get("view") == OVERVIEW
+    read, compare = (live.overviews, line_changes) if glance else (live.current, changes)
     sees = access_of(socket).sees
-    seen = _visible(await live.current(), sees)
+    seen = _visible(await read(), sees)
     await socket.send_json(_message("snapshot", seen))
     asked = time.monotonic()
     while True:
@@ -51,8 +56,8 @@ async def _tell(socket: WebSocket, closed: asyncio.Future[None]) -> None:
             sees = (await still_authorized(socket, Role.READ)).sees
             asked = time.monotonic()
             await socket.send_json(_message("pulse", {}))
-        now = _visible(await live.current(), sees)
-        told = changes(seen, now)
+        now = _visible(await read(), sees)
+        told = compare(seen, now)
         if told:
             await socket.send_json(_message("change", told))
         seen = now

@@ -13,8 +13,8 @@ from tidegate.api.pages import DEFAULT_LIMIT, Limit
 from tidegate.api.routes.subject import ONE, About, Known
 from tidegate.control.audit import audit
 from tidegate.control.proofs import verified_through
-from tidegate.lake.catalog import open_catalog
-from tidegate.lake.reports import Report, Reports
+from tidegate.control.status_cache import StatusCache
+from tidegate.lake.reports import Report
 
 router = APIRouter(tags=["proofs"])
 _REPORTS_READ = 200
@@ -24,9 +24,10 @@ _REPORTS_READ = 200
 @needs(Role.READ)
 def get_verification(about: About) -> list[Verification]:
     """Through which position each table is proven equal to its source, and its last comparison."""
-    catalog = open_catalog(about.platform, about.pipeline)
-    proven = verified_through(catalog, about.pipeline)
-    last = _last(Reports(catalog, about.pipeline).recent("verify", limit=_REPORTS_READ))
+    lake = StatusCache(about.pipeline, about.platform).look()
+    proven = verified_through(lake.proofs, lake.tables)
+    compared = [report for report in lake.reports if report.kind == "verify"]
+    last = _last(compared[:_REPORTS_READ])
     return [
         Verification(
             table=name,

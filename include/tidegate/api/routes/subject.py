@@ -7,6 +7,7 @@ from typing import Annotated, Final
 from fastapi import Depends, Header, Path, Request
 
 from tidegate.api.access import Access, access_of, caller_of
+from tidegate.api.looks import SourceLooks
 from tidegate.api.models.actions import RunView
 from tidegate.api.pipelines import Pipelines, Subject
 from tidegate.api.runner import Run, Runner
@@ -30,6 +31,11 @@ def runner(request: Request) -> Runner:
     return found
 
 
+def looks(request: Request) -> SourceLooks:
+    found: SourceLooks = request.app.state.looks
+    return found
+
+
 def subject(name: Name, known: Annotated[Pipelines, Depends(pipelines)]) -> Subject:
     return known.get(name)
 
@@ -41,6 +47,7 @@ def table(
     return one_table(about.pipeline, table)
 
 
+Looks = Annotated[SourceLooks, Depends(looks)]
 Known = Annotated[Pipelines, Depends(pipelines)]
 About = Annotated[Subject, Depends(subject)]
 TableOf = Annotated[str, Depends(table)]

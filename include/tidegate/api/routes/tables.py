@@ -17,11 +17,10 @@ from tidegate.api.models.tables import (
     TimelineEntry,
 )
 from tidegate.api.pages import DEFAULT_LIMIT, Cursor, Limit, Page, page
-from tidegate.api.routes.subject import ONE, TABLE, About, TableOf
+from tidegate.api.routes.subject import ONE, TABLE, About, Looks, TableOf
 from tidegate.control import table_history
 from tidegate.control.row_history import row_history
 from tidegate.control.series import series
-from tidegate.control.status import status
 from tidegate.control.table_detail import table_detail
 from tidegate.control.timeline import timeline
 
@@ -31,10 +30,10 @@ router = APIRouter(tags=["tables"])
 @router.get(f"{ONE}/tables")
 @needs(Role.READ)
 def list_tables(
-    about: About, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None
+    looks: Looks, about: About, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None
 ) -> Page[TableStatus]:
     """Every table's status, in the order of the pipeline's file."""
-    found = status(about.pipeline, about.platform, ask_source=False)
+    found = looks.status_of_lake(about.pipeline, about.platform)
     rows = page(found.tables, lambda row: row.table, limit, cursor)
     items = [TableStatus.model_validate(row) for row in rows.items]
     return Page(items=items, next=rows.next, total=rows.total)
@@ -42,18 +41,24 @@ def list_tables(
 
 @router.get(TABLE)
 @needs(Role.READ)
-def get_table(about: About, table: TableOf) -> TableDetail:
+def get_table(looks: Looks, about: About, table: TableOf) -> TableDetail:
     """Status, files and delete files, why compaction is (not) due, a held schema."""
-    return TableDetail.model_validate(table_detail(about.pipeline, about.platform, table))
+    lake = looks.lake(about)
+    return TableDetail.model_validate(table_detail(about.pipeline, about.platform, table, lake))
 
 
 @router.get(f"{TABLE}/timeline")
 @needs(Role.READ)
 def get_timeline(
-    about: About, table: TableOf, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None
+    looks: Looks,
+    about: About,
+    table: TableOf,
+    limit: Limit = DEFAULT_LIMIT,
+    cursor: Cursor = None,
 ) -> Page[TimelineEntry]:
     """Gate states, sweeps, applies, compactions and schema changes, newest first."""
-    rows = page(timeline(about.pipeline, about.platform, table), lambda row: row.id, limit, cursor)
+    found = timeline(about.pipeline, about.platform, table, looks.lake(about).reports)
+    rows = page(found, lambda row: row.id, limit, cursor)
     items = [TimelineEntry.model_validate(row) for row in rows.items]
     return Page(items=items, next=rows.next, total=rows.total)
 
@@ -61,10 +66,15 @@ def get_timeline(
 @router.get(f"{TABLE}/snapshots")
 @needs(Role.READ)
 def get_snapshots(
-    about: About, table: TableOf, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None
+    looks: Looks,
+    about: About,
+    table: TableOf,
+    limit: Limit = DEFAULT_LIMIT,
+    cursor: Cursor = None,
 ) -> Page[Snapshot]:
     """Retained snapshots, newest first, with the rows each one changed and its position."""
-    found = table_history.snapshots(about.pipeline, about.platform, table)
+    reports = looks.lake(about).reports
+    found = table_history.snapshots(about.pipeline, about.platform, table, reports)
     rows = page(found, lambda row: str(row.snapshot.snapshot_id), limit, cursor)
     items = [
         Snapshot.model_validate(row.snapshot).model_copy(
@@ -82,10 +92,14 @@ def get_snapshots(
 @router.get(f"{TABLE}/series")
 @needs(Role.READ)
 def get_series(
-    about: About, table: TableOf, limit: Annotated[int, Query(ge=1, le=2000)] = 500
+    looks: Looks,
+    about: About,
+    table: TableOf,
+    limit: Annotated[int, Query(ge=1, le=2000)] = 500,
 ) -> Series:
     """Rows, throughput and lag over time, one point per snapshot, oldest first."""
-    return Series.model_validate(series(about.pipeline, about.platform, table, limit))
+    lake = looks.lake(about)
+    return Series.model_validate(series(about.pipeline, about.platform, table, limit, lake))
 
 
 @router.get(f"{TABLE}/rows/{{key}}/history")

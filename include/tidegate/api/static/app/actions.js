@@ -16,13 +16,13 @@ function tablesField(tables, chosen = tables.length === 1 ? tables : []) {
 const named = (values) => (values.tables.length > 3 ? plural(values.tables.length, "table") : values.tables.join(", "));
 const optional = (value) => (value ? value : null);
 
-export function sweep(pipeline, tables) {
+export function sweep(pipeline, tables, chosen) {
   return {
     title: "Sweep",
     path: `${pipelinePath(pipeline)}/snapshot`,
     pipeline,
     fields: [
-      tablesField(tables),
+      tablesField(tables, chosen),
       { name: "where", kind: "text", label: "Only these keys (optional)", placeholder: "id >= 100 and id < 200", help: "One table with one key column." },
       OPTIONAL_REASON,
       DRY,
@@ -57,7 +57,7 @@ export function openGate(pipeline, tables) {
   return {
     title: "Open the gate",
     path: `${pipelinePath(pipeline)}/gates/open`,
-    fields: [tablesField(closed), REASON, ...(sweeping ? [abandon] : [])],
+    fields: [tablesField(closed, tables.length > 1 && closed.length === tables.length ? closed : undefined), REASON, ...(sweeping ? [abandon] : [])],
     will: (values) => [
       `What waits for ${named(values)} is applied by the next run.`,
       values.abandon ? "A sweep in progress is given up: what it has read is thrown away." : "A sweep in progress is not overruled.",
@@ -68,13 +68,13 @@ export function openGate(pipeline, tables) {
   };
 }
 
-export function verify(pipeline, tables) {
+export function verify(pipeline, tables, chosen) {
   return {
     title: "Verify",
     path: `${pipelinePath(pipeline)}/verify`,
     pipeline,
     fields: [
-      tablesField(tables),
+      tablesField(tables, chosen),
       { name: "sample", kind: "text", label: "Share of the keys (optional)", placeholder: "5%", help: "Or: changed, for what changed since every row was equal. Without it, what the pipeline's file says." },
       { name: "repair", kind: "check", label: "Repair: read the keys that differ again" },
       DRY,

@@ -4,7 +4,7 @@ import { html } from "../vendor/preact.js";
 import { bytes, plural, position, seconds } from "./format.js";
 import { GateBadge, GateGlyph } from "./gate.js";
 
-const LANES = 6; // closed gates are shown one by one up to here; the rest is counted
+const LANES = 4; // closed gates are shown one by one up to here; the rest is counted
 
 export function Flow({ status, tables, link }) {
   const lanes = lanesOf(tables);
@@ -27,7 +27,8 @@ export function Flow({ status, tables, link }) {
   </figure>`;
 }
 
-function heldWord(source) {
+export function heldWord(source) {
+  if (source && !source.reachable) return "asked just now";
   if (source?.by_time) return source.expiry_seconds == null ? "keeps its log" : `keeps its log ${seconds(source.expiry_seconds)}`;
   return source?.retained_bytes == null ? "not asked" : `${bytes(source.retained_bytes)} held`;
 }
@@ -73,7 +74,7 @@ function worst(tables) {
 
 const KINDS = { postgres: "PostgreSQL", mysql: "MySQL" };
 
-function sourceWord(status) {
+export function sourceWord(status) {
   if (!status.source) return KINDS[status.source_type] || status.source_type || "–";
   return status.source.reachable ? "reachable" : "not reachable";
 }

@@ -1,6 +1,8 @@
 // A gate, drawn: posts with a leaf that is up (open), down (held), or down while a sweep goes round.
 
 import { html } from "../vendor/preact.js";
+import { Badge } from "./conditions.js";
+import { count } from "./format.js";
 
 export const GATE_WORDS = { open: "open", held: "held", sweeping: "sweeping" };
 
@@ -17,12 +19,23 @@ export function GateGlyph({ state }) {
 
 // The word and the shape tell the state; colour only repeats it.
 export function GateBadge({ gate }) {
-  const state = gate?.state || "open";
-  return html`<span class=${`badge badge-${state}`}>
-    <svg viewBox="0 0 10 10" width="10" height="10" aria-hidden="true" focusable="false">
-      ${state === "open" && html`<circle cx="5" cy="5" r="4" />`}
-      ${state === "held" && html`<rect x="1" y="1" width="8" height="8" />`}
-      ${state === "sweeping" && html`<path d="M5 0.5 9.5 9H0.5z" />`}
-    </svg>${GATE_WORDS[state] || state}
-  </span>`;
+  return html`<${Badge} name=${gate?.state || "open"} />`;
+}
+
+const BAR = 96;
+
+// How many gates are in which state: a bar in proportion, and the words.
+export function GateBar({ gates }) {
+  const found = Object.keys(GATE_WORDS).map((state) => [state, gates[state] || 0]);
+  const all = found.reduce((sum, [, number]) => sum + number, 0) || 1;
+  let at = 0;
+  const parts = found.filter(([, number]) => number).map(([state, number]) => {
+    const wide = Math.max(3, (number / all) * BAR); // one of 500 is seen, too
+    const part = html`<path key=${state} class=${`gate-part gate-part-${state}`} d=${`M${at.toFixed(1)} 0h${wide.toFixed(1)}v8H${at.toFixed(1)}z`} />`;
+    at += wide;
+    return part;
+  });
+  const closed = found.filter(([state, number]) => state !== "open" && number);
+  return html`<span class="gate-bar"><svg viewBox=${`0 0 ${at.toFixed(1)} 8`} width=${BAR} height="8" preserveAspectRatio="none" aria-hidden="true" focusable="false">${parts}</svg>
+    <span>${closed.length ? closed.map(([state, number]) => `${count(number)} ${GATE_WORDS[state]}`).join(", ") : "all open"}</span></span>`;
 }

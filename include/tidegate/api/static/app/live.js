@@ -18,7 +18,7 @@ let silence = 0;
 export function connect() {
   clearTimeout(timer);
   if (socket) socket.close();
-  const url = new URL("status", API);
+  const url = new URL("status?view=overview", API);
   url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
   const offered = ["tidegate"];
   if (token.get()) offered.push(`tidegate.token.${token.get()}`);
@@ -39,17 +39,36 @@ export function connect() {
   };
 }
 
-// {type: snapshot | change | pulse, pipelines: {name: {status} | {problem} | null}}; null: gone
+// {type: snapshot | change | pulse, pipelines: {name: {overview, lines?} | {problem} | null}}; null: gone
 function heard(message) {
   const pipelines = new Map(message.type === "snapshot" ? [] : live.value.pipelines);
   for (const [name, state] of Object.entries(message.pipelines || {})) {
-    if (state) pipelines.set(name, state);
+    if (state) pipelines.set(name, state.lines ? merged(pipelines.get(name), state) : state);
     else pipelines.delete(name);
   }
   live.value = { state: "live", at: new Date().toISOString(), pipelines };
 }
 
-export const liveStatus = (name) => live.value.pipelines.get(name)?.status;
+// A change brings the figures, and of the tables only the lines that differ; null: gone.
+function merged(old, { overview, lines }) {
+  const left = new Map(Object.entries(lines));
+  const kept = (old?.overview?.lines || []).flatMap((line) => {
+    if (!left.has(line.table)) return [line];
+    const now = left.get(line.table);
+    left.delete(line.table);
+    return now ? [now] : [];
+  });
+  return { overview: { ...overview, lines: [...kept, ...[...left.values()].filter(Boolean)] } };
+}
+
+// What was asked for once serves until the socket has spoken.
+export function seed({ pipelines }) {
+  if (live.value.at) return;
+  const found = pipelines.map(({ name, overview, problem }) => [name, overview ? { overview } : { problem }]);
+  live.value = { ...live.value, pipelines: new Map(found) };
+}
+
+export const liveOverview = (name) => live.value.pipelines.get(name)?.overview;
 
 // A page that comes back (laptop lid, tab) should not wait for the next try.
 document.addEventListener("visibilitychange", () => {

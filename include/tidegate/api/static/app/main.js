@@ -1,19 +1,14 @@
 // The page: which view is asked for, the frame around it, the live state it is drawn from.
 
-import { html, render, signal, useEffect, useErrorBoundary } from "../vendor/preact.js";
+import { html, render, useEffect, useErrorBoundary } from "../vendor/preact.js";
 import { ActionDialog } from "./dialog.js";
 import { connect, live } from "./live.js";
 import { Overview } from "./overview.js";
 import { PipelineView } from "./pipeline.js";
-import { crumbs, overviewLink, parse } from "./routes.js";
+import { crumbs, overviewLink, route } from "./routes.js";
 import { Freshness } from "./states.js";
 import { TableView } from "./table.js";
 import { ThemeSwitch } from "./theme.js";
-
-const route = signal(parse(location.hash));
-addEventListener("hashchange", () => {
-  route.value = parse(location.hash);
-});
 
 function Page() {
   const [broken, again] = useErrorBoundary((error) => console.error(error));
@@ -26,7 +21,7 @@ function Page() {
   return html`
     <header class="top">
       <a class="skip" href=${location.hash || "#/"} onClick=${skip}>Skip to the content</a>
-      <a class="brand" href=${overviewLink()}><img src="static/icon.svg" width="22" height="22" alt="" />Tidegate</a>
+      <a class="brand" href=${overviewLink()}><img src="static/icon.svg" width="22" height="22" alt="" /><span class="brand-name">Tidegate</span></a>
       <nav aria-label="Where you are"><ol class="crumbs">
         ${trail.map(({ text, href }, index) => html`<li key=${href}><a href=${href} aria-current=${index === trail.length - 1 ? "page" : undefined}>${text}</a></li>`)}
       </ol></nav>
@@ -42,8 +37,8 @@ function Page() {
 
 function View({ where }) {
   if (where.table) return html`<${TableView} key=${`${where.pipeline}/${where.table}`} ...${where} />`;
-  if (where.pipeline) return html`<${PipelineView} key=${where.pipeline} name=${where.pipeline} tab=${where.tab} />`;
-  return html`<${Overview} />`;
+  if (where.pipeline) return html`<${PipelineView} key=${where.pipeline} name=${where.pipeline} tab=${where.tab} chosen=${where.chosen} />`;
+  return html`<${Overview} chosen=${where.chosen} />`;
 }
 
 function skip(event) {

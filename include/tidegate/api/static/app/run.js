@@ -9,7 +9,7 @@ import { Said } from "./states.js";
 const EVERY = 1500;
 const WORDS = { queued: "Waiting to start", running: "Running", done: "Done", failed: "Failed" };
 
-export function Run({ pipeline, first, ended }) {
+export function Run({ pipeline, first, ended, opened = false }) {
   const [run, setRun] = useState(first);
   const [lost, setLost] = useState(null);
   const over = run.state === "done" || run.state === "failed";
@@ -43,7 +43,7 @@ export function Run({ pipeline, first, ended }) {
     ${run.error && html`<div class="notice bad-notice"><strong>${run.error.message || "It failed."}</strong>
       ${run.error.hint && html`<p><${Said} text=${run.error.hint} /></p>`}${run.error.code && html`<p><code>${run.error.code}</code></p>`}</div>`}
     ${run.result && html`<${Result} result=${run.result} />`}
-    ${run.log?.length > 0 && html`<details open=${run.state === "failed"}><summary>The end of its log</summary><pre tabindex="0">${run.log.join("\n")}</pre></details>`}`;
+    ${run.log?.length > 0 && html`<details open=${opened || run.state === "failed"}><summary>The end of its log</summary><pre tabindex="0">${run.log.join("\n")}</pre></details>`}`;
 }
 
 const SHOWN = ["rows", "inserted", "updated", "deleted", "resolved", "parked", "compared", "differing", "seconds"];
