@@ -57,6 +57,10 @@ _HISTORY: Final = (
 )
 
 
+_ICEBERGS_OWN: Final = ("_file", "_pos")
+"""Metadata columns: a table with one of its own can be written, but not merged into."""
+
+
 def cdc_columns(target: LakeTarget) -> tuple[LakeColumn, ...]:
     """The columns Tidegate adds for a write mode."""
     match target.write_mode:
@@ -108,12 +112,17 @@ def qualified(target: LakeTarget) -> str:
 
 def check_names(schema: TableSchema) -> None:
     """Refuse names that no lake table can have."""
-    reserved = [c.name for c in schema.columns if c.name.lower().startswith(CDC_PREFIX)]
+    reserved = [
+        column.name
+        for column in schema.columns
+        if column.name.lower().startswith(CDC_PREFIX) or column.name.lower() in _ICEBERGS_OWN
+    ]
     if reserved:
         raise ConfigError(
             "table.reserved_column",
-            f"{schema.table} has columns that begin with {CDC_PREFIX}: {', '.join(reserved)}",
-            hint=f"{CDC_PREFIX} is the prefix of columns Tidegate adds: rename them at the source",
+            f"{schema.table} has columns of names that the lake needs: {', '.join(reserved)}",
+            hint=f"{CDC_PREFIX}… are columns that Tidegate adds, {' and '.join(_ICEBERGS_OWN)} say"
+            " where Iceberg has a row: rename them at the source",
         )
     folded = Counter(column.name.casefold() for column in schema.columns)
     twice = sorted(c.name for c in schema.columns if folded[c.name.casefold()] > 1)

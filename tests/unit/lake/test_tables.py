@@ -91,7 +91,7 @@ def test_a_table_without_a_key_keeps_nothing_that_ended() -> None:
         assert columns(keyless, target(write_mode=mode))[0].nullable
 
 
-@pytest.mark.parametrize("name", ["_cdc_op", "_CDC_x"])
+@pytest.mark.parametrize("name", ["_cdc_op", "_CDC_x", "_pos", "_FILE"])
 def test_reserved_column_names_are_refused(name: str) -> None:
     with pytest.raises(ConfigError) as caught:
         columns(TableSchema(ORDERS, (column("id", LONG, 0), column(name, STRING))), target())
