@@ -16,6 +16,7 @@ from tidegate.connectors.changes import ChangeBatch
 from tidegate.connectors.mysql import capture
 from tidegate.connectors.mysql.settings import MysqlSettings
 from tidegate.envelope.position import Position
+from tidegate.names import TableId
 from tidegate.testing.mariadb_server import PASSWORD, USER, MariadbServer, running
 
 if TYPE_CHECKING:
@@ -40,6 +41,10 @@ class MysqlDatabase:
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         return self.server.execute(query, database=self.name)
 
+    def literal(self, text: str) -> str:
+        """As a string of SQL."""
+        return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
+
     def pipeline(self, *tables: str, sinks: Any = (), **source: Any) -> PipelineConfig:
         return PipelineConfig.model_validate(
             {
@@ -51,7 +56,7 @@ class MysqlDatabase:
                     "database": self.name,
                     "username": USER,
                     "password": PASSWORD,
-                    "tables": [f"{self.name}.{table}" for table in tables],
+                    "tables": [str(TableId(self.name, table)) for table in tables],
                     **source,
                 },
                 "sinks": sinks,

@@ -12,24 +12,28 @@ from collections.abc import Iterator, Mapping
 from typing import Final, Literal
 
 from tidegate.connectors.changes import ChangeBatch
-from tidegate.connectors.mysql import history
+from tidegate.connectors.mysql import history, rollbacks
 from tidegate.connectors.mysql.alone import Alone
 from tidegate.connectors.mysql.anchor import Anchor
 from tidegate.connectors.mysql.charsets import Charsets
 from tidegate.connectors.mysql.connection import Connection, connect, session, variable
 from tidegate.connectors.mysql.decoder import Decoder
-from tidegate.connectors.mysql.discover import live
+from tidegate.connectors.mysql.discover import live, transactional
+from tidegate.connectors.mysql.events import Span
 from tidegate.connectors.mysql.failures import translated
 from tidegate.connectors.mysql.position import (
     FIRST_OFFSET,
+    LAST_FILE,
     Epoch,
     Place,
     current,
     file_number,
+    files,
     server_identity,
 )
 from tidegate.connectors.mysql.settings import MysqlSettings
 from tidegate.connectors.mysql.skim import gtids_at
+from tidegate.connectors.mysql.statement_effects import Taken
 from tidegate.connectors.mysql.wire import SILENCE_SECONDS, Wire
 from tidegate.envelope import log_rows
 from tidegate.envelope.position import Position, boundary
@@ -104,12 +108,14 @@ def open_changes(
             joint = history.find(settings, sql, after)
             target = _target(sql, until, joint.term)
             charsets = Charsets.read(sql)
+            folded = (variable(sql, "lower_case_table_names") or "0") != "0"
             checksums = variable(sql, "binlog_checksum") == "CRC32"
         decoder = Decoder(
             after.epoch,
-            settings.table_ids,
+            Taken(frozenset(settings.table_ids), folded),
             charsets,
             lambda table: live(sql, table),
+            _Undo(settings, sql, charsets),
             place=joint.place,
             anchor=joint.anchor,
             max_value_bytes=settings.max_value_bytes,
@@ -126,6 +132,21 @@ def open_changes(
             alone.release()
     finally:
         sql.close()
+
+
+class _Undo:
+    """Implements ``Undo`` beside the stream."""
+
+    def __init__(self, settings: MysqlSettings, sql: Connection, charsets: Charsets) -> None:
+        self._settings, self._sql, self._charsets = settings, sql, charsets
+
+    def ahead(self, volume: int, number: int) -> tuple[Span, ...]:
+        wanted = volume & LAST_FILE
+        name = next(log.name for log in files(self._sql) if log.number == wanted)
+        return rollbacks.ahead(self._settings, self._charsets, name, number & 0xFFFFFFFF)
+
+    def undoes(self, table: TableId) -> bool:
+        return transactional(self._sql, table)
 
 
 def new_epoch(settings: MysqlSettings) -> Position:

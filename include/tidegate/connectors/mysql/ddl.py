@@ -2,160 +2,299 @@
 
 Row events describe their own tables, so DDL is not needed to read them. It matters where values
 change and no row is sent: then the table is held until it is swept. TRUNCATE is a change like any
-other. A statement that is not understood holds the tables it names (I8).
+other. Every statement is one of: known to concern no table that is taken; known to do this to
+these; or not understood, and then every table that it may concern is held (I8).
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
 from typing import Final
 
-import sqlglot
-from sqlglot import exp
-from sqlglot.errors import SqlglotError
-
+from tidegate.connectors.mysql.alter_table import alteration
+from tidegate.connectors.mysql.query_events import Statement
+from tidegate.connectors.mysql.sql_cursor import Cursor, Named, NotUnderstood
+from tidegate.connectors.mysql.sql_lexer import Kind
+from tidegate.connectors.mysql.statement_effects import (
+    DROPPED,
+    KEY,
+    NOT_UNDERSTOOD,
+    RENAMED,
+    REWRITES,
+    STATEMENT,
+    Effects,
+    Taken,
+)
 from tidegate.names import TableId
 
-_CONTROL: Final = re.compile(
-    r"\s*(BEGIN|COMMIT|ROLLBACK|SAVEPOINT|RELEASE|XA|SET|FLUSH|GRANT|REVOKE|ANALYZE|OPTIMIZE|CHECK)\b",
-    re.IGNORECASE,
+_NO_TABLE: Final = frozenset(
+    {"BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "XA", "FLUSH", "GRANT", "REVOKE"}
+    | {"INSTALL", "UNINSTALL", "KILL", "CHANGE", "RESET", "PURGE", "STOP", "LOCK", "UNLOCK", "USE"}
+    | {"SHUTDOWN", "BACKUP"}
 )
-_OTHER_OBJECT: Final = re.compile(
-    r"\s*(CREATE|DROP|ALTER)\s+(OR\s+REPLACE\s+)?(DEFINER\s*=\s*\S+\s+)?(SQL\s+SECURITY\s+\w+\s+)?"
-    r"(AGGREGATE\s+)?(VIEW|TRIGGER|PROCEDURE|FUNCTION|EVENT|USER|ROLE|SERVER|SEQUENCE|"
-    r"ALGORITHM)\b",
-    re.IGNORECASE,
+_UPKEEP: Final = frozenset({"OPTIMIZE", "REPAIR", "CHECK", "CHECKSUM", "ANALYZE"})
+"""Of tables: they may be built anew, and every row is what it was."""
+_CHANGES_ROWS: Final = frozenset(
+    {"INSERT", "REPLACE", "UPDATE", "DELETE", "LOAD", "SELECT", "DO", "CALL", "WITH", "VALUES"}
+    | {"ANALYZE", "EXPLAIN", "DESCRIBE", "DESC", "EXECUTE", "HANDLER", "TABLE", "MERGE"}
 )
-_NEW: Final = re.compile(
-    r"\s*CREATE\s+(TEMPORARY\s+)?TABLE\b|\s*(CREATE|DROP)\s+(\w+\s+)?INDEX\b", re.IGNORECASE
+_OTHER_OBJECTS: Final = frozenset(
+    {"VIEW", "TRIGGER", "PROCEDURE", "FUNCTION", "EVENT", "USER", "ROLE", "SERVER", "PACKAGE"}
+    | {"TABLESPACE", "UNDO", "LOGFILE", "RESOURCE", "INSTANCE", "AGGREGATE", "PREPARE", "LIBRARY"}
 )
-"""A table that did not exist has no rows; those it is made with are sent as rows."""
-_RENAME: Final = re.compile(r"\s*RENAME\s+TABLES?\b", re.IGNORECASE)
-_DROP_DATABASE: Final = re.compile(
-    r"\s*DROP\s+(DATABASE|SCHEMA)\s+(IF\s+EXISTS\s+)?(?P<name>`[^`]+`|\"[^\"]+\"|\S+)",
-    re.IGNORECASE,
-)
-_COMMENT: Final = re.compile(r"/\*(?!M?!).*?\*/", re.DOTALL)
-_VERSIONED: Final = re.compile(r"/\*M?!\d*(.*?)\*/", re.DOTALL)
-
-REWRITES: Final = "changes values without sending rows"
-DROPPED: Final = "dropped the table"
-RENAMED: Final = "renamed the table, or another to its name"
-STATEMENT: Final = "was logged as a statement (binlog_format is not ROW): its rows were not sent"
-NOT_UNDERSTOOD: Final = "is not understood"
+_INDEXES: Final = ("UNIQUE", "FULLTEXT", "SPATIAL")
+_READ_ANEW: Final = frozenset({"SQL_MODE", "CHARACTER_SET_CLIENT"})
+"""The event carries what SET STATEMENT set; the text was read with what was set before it."""
+_OF_CONNECTIONS: Final = frozenset({"CONNECTION_ID", "PSEUDO_THREAD_ID"})
 
 
-@dataclass(slots=True)
-class Effects:
-    """Of one statement."""
-
-    truncated: list[TableId] = field(default_factory=list)
-    held: dict[TableId, str] = field(default_factory=dict)
-
-
-def effects(sql: str, database: str, taken: Iterable[TableId]) -> Effects:
-    """``database`` is the one that names without a database mean."""
-    if _CONTROL.match(sql):
+def effects(said: Statement, taken: Taken) -> Effects:
+    if said.begins_only:
         return Effects()
-    dropped = _DROP_DATABASE.match(sql)
-    if dropped is not None:
-        name = dropped["name"].strip('`";')
-        return Effects(held={table: DROPPED for table in taken if table.schema == name})
-    named = [table for table in taken if _names(sql, table.name)]
-    if not named or _OTHER_OBJECT.match(sql) or _NEW.match(sql):
-        return Effects()
-    if _RENAME.match(sql):
-        return Effects(held=dict.fromkeys(named, RENAMED))
-    parsed = _parsed(sql)
-    if parsed is None:
-        return Effects(held=dict.fromkeys(named, f"{_verb(sql)}: {NOT_UNDERSTOOD}"))
-    return _effects(parsed, database, named)
+    if said.tokens is None:
+        result = Effects()
+        result.hold(sorted(taken.tables), f"a statement {NOT_UNDERSTOOD}")
+        return result
+    return _Reader(said, taken).read()
 
 
-def _parsed(sql: str) -> exp.Expr | None:
-    plain = _COMMENT.sub(" ", _VERSIONED.sub(r" \1 ", sql))
-    try:
-        found = sqlglot.parse_one(plain, read="mysql")
-    except SqlglotError:
-        return None
-    return None if isinstance(found, exp.Command) else found
+class _Reader:
+    """Reads one statement."""
 
+    def __init__(self, said: Statement, taken: Taken) -> None:
+        tokens = list(said.tokens or ())
+        while tokens and tokens[-1].is_sign(";"):
+            tokens.pop()
+        self._said = said
+        self._taken = taken
+        self._cursor = Cursor(tuple(tokens))
+        self._result = Effects()
 
-def _effects(parsed: exp.Expr, database: str, named: list[TableId]) -> Effects:
-    result = Effects()
-    touched = [table for table in named if table in _tables(parsed, database)]
-    match parsed:
-        case exp.TruncateTable():
-            result.truncated = touched
-        case exp.Drop() if parsed.kind == "TABLE":
-            result.held = dict.fromkeys(touched, DROPPED)
-        case exp.Create() if parsed.kind == "TABLE" and parsed.args.get("replace"):
-            result.held = dict.fromkeys(touched[:1], DROPPED)
-        case exp.Alter() if parsed.args.get("kind") == "TABLE":
-            why = _alteration(parsed)
-            result.held = dict.fromkeys(touched, why) if why else {}
-        case exp.Insert() | exp.Update() | exp.Delete() | exp.Merge():
-            result.held = dict.fromkeys(touched, STATEMENT)
-        case exp.Drop():
-            pass  # an index
-        case _:
-            result.held = dict.fromkeys(touched, f"{parsed.key.upper()}: {NOT_UNDERSTOOD}")
-    return result
+    def read(self) -> Effects:
+        try:
+            self._prefix()
+            self._statement()
+        except NotUnderstood:
+            # No word of it is repeated: an unknown one may be a value (I9).
+            self._result = Effects()
+            self._result.hold(sorted(self._taken.tables), f"a statement {NOT_UNDERSTOOD}")
+        return self._result
 
+    def _prefix(self) -> None:
+        """MariaDB's SET STATEMENT name = value, … FOR …"""
+        while self._cursor.skip("SET", "STATEMENT"):
+            while not self._cursor.skip("FOR"):
+                if self._cursor.ended or self._cursor.take().text.upper() in _READ_ANEW:
+                    raise NotUnderstood
+                self._cursor.parentheses()
 
-def _alteration(parsed: exp.Alter) -> str | None:
-    """Why an ALTER TABLE needs a sweep; None if it changes no value of an existing row."""
-    actions = parsed.args.get("actions") or []
-    if not actions:
-        return f"ALTER TABLE: {NOT_UNDERSTOOD}"
-    for action in actions:
-        if isinstance(action, exp.AlterRename):
-            return RENAMED
-        if not _harmless(action):
-            return f"ALTER TABLE {REWRITES}"
-    return None
+    def _statement(self) -> None:
+        cursor = self._cursor
+        if cursor.ended or cursor.one_of(_NO_TABLE):
+            return
+        if cursor.peek().is_sign("(") or cursor.peek().word in _CHANGES_ROWS:
+            if not self._is_upkeep():
+                self._changes_rows()
+            return
+        if self._is_upkeep():
+            return
+        reader = _READERS.get(cursor.take().word)
+        if reader is None:
+            raise NotUnderstood
+        reader(self)
 
-
-def _harmless(action: exp.Expr) -> bool:
-    if isinstance(action, exp.ColumnDef):
-        return _filled_with_null(action)
-    if isinstance(action, exp.Drop):  # a column (the schema's policy decides) or an index
-        return action.kind in ("COLUMN", "INDEX", "KEY", "CONSTRAINT", "FOREIGN KEY", "CHECK")
-    if isinstance(action, exp.AddConstraint):
-        return not action.find(exp.PrimaryKey)  # a new key is another identity
-    return isinstance(action, exp.IndexColumnConstraint | exp.AlterIndex)
-
-
-def _filled_with_null(column: exp.ColumnDef) -> bool:
-    """Rows that exist have NULL in a new column, unless it says otherwise."""
-    for constraint in column.find_all(exp.ColumnConstraint):
-        kind = constraint.kind
-        if isinstance(kind, exp.NotNullColumnConstraint) and not kind.args.get("allow_null"):
+    def _is_upkeep(self) -> bool:
+        """OPTIMIZE TABLE and its like: files may be others, rows are not."""
+        cursor = self._cursor
+        at = 1 + (cursor.peek(1).word in ("NO_WRITE_TO_BINLOG", "LOCAL"))
+        if cursor.peek().word not in _UPKEEP or cursor.peek(at).word not in ("TABLE", "TABLES"):
             return False
-        if isinstance(kind, exp.DefaultColumnConstraint):
-            if not isinstance(kind.this, exp.Null):
+        for _ in range(at + 1):
+            cursor.take()
+        for part in cursor.parts():
+            self._touch(part.table())
+        return True
+
+    def _changes_rows(self) -> None:
+        """Its text says less than it does: triggers, functions and views change other tables."""
+        known = self._said.databases
+        tables = sorted(self._taken.tables) if known is None else self._taken.inside(known)
+        self._result.hold(tables, STATEMENT)
+
+    def create(self) -> None:
+        cursor = self._cursor
+        replaces = cursor.skip("OR", "REPLACE")
+        if cursor.skip("TEMPORARY"):
+            if not cursor.one_of({"TABLE", "SEQUENCE"}):
+                raise NotUnderstood
+            return
+        if cursor.one_of({"TABLE", "SEQUENCE"}):
+            cursor.skip("IF", "NOT", "EXISTS")
+            made = cursor.table()
+            self._touch(made)
+            if replaces:
+                self._hold(made, DROPPED)
+        elif cursor.one_of({"DATABASE", "SCHEMA"}):
+            cursor.skip("IF", "NOT", "EXISTS")
+            if replaces:
+                self._result.hold(self._taken.inside([cursor.name()]), DROPPED)
+        elif self._is_index():
+            self._on_table(cursor)
+        else:
+            self._other_object()
+
+    def drop(self) -> None:
+        cursor = self._cursor
+        if cursor.skip("TEMPORARY"):
+            if not cursor.one_of({"TABLE", "TABLES", "SEQUENCE"}):
+                raise NotUnderstood
+        elif cursor.one_of({"TABLE", "TABLES", "SEQUENCE"}):
+            cursor.skip("IF", "EXISTS")
+            for part in cursor.parts():
+                self._hold(part.table(), DROPPED)
+        elif cursor.one_of({"DATABASE", "SCHEMA"}):
+            cursor.skip("IF", "EXISTS")
+            self._result.hold(self._taken.inside([cursor.name()]), DROPPED)
+        elif cursor.skip("INDEX"):
+            cursor.skip("IF", "EXISTS")
+            primary = cursor.name().lower() == "primary"
+            self._on_table(cursor, f"DROP INDEX {KEY}" if primary else None)
+        else:
+            self._other_object()
+
+    def alter(self) -> None:
+        cursor = self._cursor
+        cursor.skip("ONLINE")
+        ignore = cursor.skip("IGNORE")
+        if cursor.skip("TABLE"):
+            self._alter_table(ignore)
+        elif cursor.one_of({"DATABASE", "SCHEMA"}):
+            if any(token.word == "UPGRADE" for token in cursor.rest):
+                raise NotUnderstood  # it renames the database
+        elif not cursor.skip("SEQUENCE"):
+            self._other_object()
+
+    def _alter_table(self, ignore: bool) -> None:
+        cursor = self._cursor
+        cursor.skip("IF", "EXISTS")
+        subject = cursor.table()
+        self._skip_wait(cursor)
+        if self._is_temporary():
+            return
+        mentioned = [t.text for t in cursor.rest if t.kind in (Kind.NAME, Kind.WORD)]
+        found = alteration(cursor, explicit_timestamps=self._said.explicit_timestamps)
+        why = found.why
+        if ignore:  # rows that a new unique key has no place for are gone
+            why = why or f"ALTER IGNORE TABLE {REWRITES}"
+        self._touch(subject)
+        if why is not None:
+            self._hold(subject, why)
+        for other in found.others:
+            self._hold(other, RENAMED if why == RENAMED else why or RENAMED)
+        if why is not None and why.endswith(NOT_UNDERSTOOD):
+            self._result.hold(self._taken.called(mentioned), why)
+        for table in self._tables(subject):
+            if found.dropped:
+                self._result.dropped_columns[table] = frozenset(found.dropped)
+
+    def rename(self) -> None:
+        cursor = self._cursor
+        if cursor.skip("USER"):
+            return
+        if not cursor.one_of({"TABLE", "TABLES"}):
+            raise NotUnderstood
+        cursor.skip("IF", "EXISTS")
+        for part in cursor.parts():
+            self._hold(part.table(), RENAMED)
+            self._skip_wait(part)
+            if not part.skip("TO"):
+                raise NotUnderstood
+            self._hold(part.table(), RENAMED)
+            part.end()
+
+    def truncate(self) -> None:
+        self._cursor.skip("TABLE")
+        named = self._cursor.table()
+        self._skip_wait(self._cursor)
+        self._cursor.end()
+        if not self._is_temporary():
+            self._touch(named)
+            self._result.truncated += self._tables(named)
+
+    def set(self) -> None:
+        """What a session sets is not logged, but for what is stored about users."""
+        if not self._cursor.one_of({"PASSWORD", "DEFAULT", "ROLE"}):
+            raise NotUnderstood
+
+    def _is_index(self) -> bool:
+        cursor = self._cursor
+        if not cursor.skip("INDEX"):
+            if cursor.peek().word not in _INDEXES or cursor.peek(1).word != "INDEX":
                 return False
-        elif isinstance(
-            kind,
-            exp.ComputedColumnConstraint
-            | exp.GeneratedAsIdentityColumnConstraint
-            | exp.AutoIncrementColumnConstraint
-            | exp.PrimaryKeyColumnConstraint,
-        ):
-            return False
-    return True
+            cursor.skip(cursor.peek().word, "INDEX")
+        cursor.skip("IF", "NOT", "EXISTS")
+        cursor.name()
+        if cursor.skip("USING"):
+            cursor.name()
+        return True
+
+    def _on_table(self, cursor: Cursor, why: str | None = None) -> None:
+        """CREATE INDEX and DROP INDEX … ON a table."""
+        if not cursor.skip("ON"):
+            raise NotUnderstood
+        named = cursor.table()
+        if self._is_temporary():
+            return
+        self._touch(named)
+        if why is not None:
+            self._hold(named, why)
+
+    def _other_object(self) -> None:
+        """What holds no rows; between the verb and its kind may stand who it belongs to."""
+        cursor = self._cursor
+        while not cursor.ended:
+            if cursor.one_of(_OTHER_OBJECTS) or cursor.has("SPATIAL", "REFERENCE"):
+                return
+            if cursor.skip("ALGORITHM"):
+                cursor.value()
+            elif cursor.skip("SQL", "SECURITY"):
+                cursor.name()
+            elif cursor.skip("DEFINER"):
+                cursor.value()
+                cursor.parentheses()
+                if cursor.sign("@"):
+                    cursor.value()
+            else:
+                break
+        raise NotUnderstood
+
+    def _is_temporary(self) -> bool:
+        """Whether it is a temporary table's name. The server marks what used one, and what asked
+        for the connection's number."""
+        words = {token.word for token in self._said.tokens or ()}
+        return self._said.temporary and not words & _OF_CONNECTIONS
+
+    def _skip_wait(self, cursor: Cursor) -> None:
+        if cursor.skip("WAIT"):
+            cursor.value()
+        else:
+            cursor.skip("NOWAIT")
+
+    def _tables(self, named: Named) -> list[TableId]:
+        return self._taken.named(named, self._said.database)
+
+    def _touch(self, named: Named) -> None:
+        self._result.touched.update(self._tables(named))
+
+    def _hold(self, named: Named, why: str) -> None:
+        self._result.hold(self._tables(named), why)
 
 
-def _tables(parsed: exp.Expr, database: str) -> set[TableId]:
-    return {TableId(table.db or database, table.name) for table in parsed.find_all(exp.Table)}
-
-
-def _names(sql: str, name: str) -> bool:
-    return re.search(rf"(?<![\w$]){re.escape(name)}(?![\w$])", sql, re.IGNORECASE) is not None
-
-
-def _verb(sql: str) -> str:
-    """The statement's first two words: never its values (I9)."""
-    return " ".join(re.findall(r"[A-Za-z_]+", sql)[:2]).upper()
+_READERS: Final[Mapping[str, Callable[[_Reader], None]]] = {
+    "CREATE": _Reader.create,
+    "DROP": _Reader.drop,
+    "ALTER": _Reader.alter,
+    "RENAME": _Reader.rename,
+    "TRUNCATE": _Reader.truncate,
+    "SET": _Reader.set,
+}

@@ -8,43 +8,27 @@ decoded together, however many transactions they belong to.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from tidegate.connectors.changes import ChangeBatch, SchemaSeen, TableHold
-from tidegate.connectors.mysql import ddl, events, inflate
+from tidegate.connectors.changes import ChangeBatch, TableHold
+from tidegate.connectors.mysql import events, inflate, rollbacks
 from tidegate.connectors.mysql.anchor import Anchor
 from tidegate.connectors.mysql.charsets import Charsets
-from tidegate.connectors.mysql.events import HEADER, Transaction
+from tidegate.connectors.mysql.decoded_batch import Batch
+from tidegate.connectors.mysql.described_tables import DescribedTables, Live
+from tidegate.connectors.mysql.events import HEADER, Mark, Span, Transaction
 from tidegate.connectors.mysql.position import Place, file_number, number_of, volume, way_back
+from tidegate.connectors.mysql.query_events import Statement, statement
 from tidegate.connectors.mysql.row_groups import Groups
-from tidegate.connectors.mysql.row_images import Table
-from tidegate.connectors.mysql.table_map import Slot, parse, table_name
-from tidegate.connectors.mysql.types import BYTES_OF_TEXT, column
+from tidegate.connectors.mysql.schemas_in_force import SchemasInForce
+from tidegate.connectors.mysql.statement_effects import STATEMENT, Taken
 from tidegate.connectors.mysql.wire import Parcel, check_crc
-from tidegate.envelope.position import Position, boundary, lsn_place
+from tidegate.envelope.position import Position, boundary
 from tidegate.errors import FatalError
-from tidegate.names import TableId
-from tidegate.schema.table import TableSchema
-
-Live = Callable[[TableId], TableSchema | None]
-"""A table's columns as the catalog has them now."""
 
 XA: Final = "was changed by a prepared (XA) transaction, which is not followed"
 INCIDENT: Final = "the server noted an incident: changes may be missing from its log"
-_COMMIT: Final = ("COMMIT", "ROLLBACK")
-
-
-@dataclass(slots=True)
-class _Batch:
-    """What one parcel gives."""
-
-    groups: Groups
-    inner: inflate.Inner
-    view: memoryview
-    seen: list[SchemaSeen] = field(default_factory=list)
-    holds: dict[TableId, str] = field(default_factory=dict)
-    transactions: int = 0
+NEW_EVENT: Final = "the log holds an event of a kind that is not known: it may change rows"
 
 
 class Decoder:
@@ -54,9 +38,10 @@ class Decoder:
     def __init__(
         self,
         epoch: str,
-        tables: tuple[TableId, ...],
+        taken: Taken,
         charsets: Charsets,
         live: Live,
+        undo: rollbacks.Undo,
         *,
         place: Place,
         anchor: Anchor,
@@ -66,9 +51,10 @@ class Decoder:
         self._epoch = epoch
         self._anchor = anchor
         self._gtids, self._repeated = anchor.known, anchor.before
-        self._taken = frozenset(tables)
+        self._taken = taken
         self._charsets = charsets
-        self._live = live
+        self._undo = undo
+        self._tables = DescribedTables(charsets, taken, live)
         self._max_value = max_value_bytes
         self._floor = place.number
         self._term = place.term
@@ -77,14 +63,13 @@ class Decoder:
         self._at = 0  # where the event at hand begins in its file
         self._open: Transaction | None = None
         self._checksums = checksums  # of what comes before the first format event
-        self._described: dict[bytes, Table | None] = {}
-        self._by_id: dict[bytes, Table | None] = {}
-        self._last: dict[TableId, TableSchema] = {}  # what the log used last
-        self._handlers: dict[int, Callable[[bytes, int, int, int, _Batch], None]] = {
+        self._schemas = SchemasInForce(epoch, taken, live)
+        self._handlers: dict[int, Callable[[bytes, int, int, int, Batch], None]] = {
             **dict.fromkeys(events.ROWS, self._row_event),
             **dict.fromkeys((*events.MARIADB_ROWS, events.PAYLOAD), self._inflated),
             **dict.fromkeys((events.MARIADB_GTID, *events.GTIDS), self._begin),
             **dict.fromkeys((events.QUERY, events.MARIADB_QUERY), self._query_event),
+            **dict.fromkeys(events.LOADS, self._load_event),
             **dict.fromkeys((events.XID, events.XA_PREPARE), self._end_event),
             events.TABLE_MAP: self._map_event,
             events.ROTATE: self._rotate,
@@ -101,9 +86,11 @@ class Decoder:
         """Everything in ``parcel``; ``through`` is set if it ends between transactions."""
         data, inner = inflate.inflate(parcel)
         groups = Groups(self._epoch, data, self._charsets, self._max_value)
-        batch = _Batch(groups, inner, memoryview(data))
+        batch = Batch(groups, inner, memoryview(data))
         for start, end in parcel.events:
             self._event(data, start, end, batch)
+        if self._open is not None and self._open.rows and self._open.undone is None:
+            self._foresee(self._open, batch)
         rows = batch.groups.rows()
         batch.holds |= batch.groups.holds
         return ChangeBatch(
@@ -115,7 +102,7 @@ class Decoder:
             holds=tuple(TableHold(str(t), why) for t, why in batch.holds.items()),
         )
 
-    def _event(self, data: bytes, start: int, end: int, batch: _Batch) -> None:
+    def _event(self, data: bytes, start: int, end: int, batch: Batch) -> None:
         _, kind, _, size, ends_at, flags = events.HEAD.unpack_from(data, start)
         if kind == events.FORMAT:
             self._checksums = events.checksummed(data[start:end])
@@ -125,34 +112,36 @@ class Decoder:
         self._at = ends_at - size
         handle = self._handlers.get(kind)
         if handle is None:
-            self._other(kind, flags, ends_at)
+            self._other(kind, flags, ends_at, batch)
         else:
             handle(data, start, end, ends_at, batch)
 
-    def _row_event(self, data: bytes, start: int, end: int, ends_at: int, batch: _Batch) -> None:
+    def _row_event(self, data: bytes, start: int, end: int, ends_at: int, batch: Batch) -> None:
         self._rows(data, start, end, self._offset(), batch)
 
-    def _map_event(self, data: bytes, start: int, end: int, ends_at: int, batch: _Batch) -> None:
+    def _map_event(self, data: bytes, start: int, end: int, ends_at: int, batch: Batch) -> None:
         self._table_map(data[start + HEADER : end], self._offset(), batch)
 
-    def _query_event(self, data: bytes, start: int, end: int, ends_at: int, batch: _Batch) -> None:
-        packed = data[start + 4] == events.MARIADB_QUERY
-        body = data[start + HEADER : end]
-        said = events.statement(body, inflate.text) if packed else events.statement(body)
-        self._statement(said, ends_at, batch)
+    def _query_event(self, data: bytes, start: int, end: int, ends_at: int, batch: Batch) -> None:
+        self._statement(statement(data, start, end, self._charsets), self._offset(), ends_at, batch)
 
-    def _end_event(self, data: bytes, start: int, end: int, ends_at: int, batch: _Batch) -> None:
+    def _load_event(self, data: bytes, start: int, end: int, ends_at: int, batch: Batch) -> None:
+        """LOAD DATA as a statement: its rows are in the log as a file."""
+        if self._open is None or not self._open.known:
+            batch.hold(sorted(self._taken.tables), STATEMENT)
+
+    def _end_event(self, data: bytes, start: int, end: int, ends_at: int, batch: Batch) -> None:
         self._end(ends_at, batch)
 
-    def _rotate(self, data: bytes, start: int, end: int, ends_at: int, batch: _Batch) -> None:
+    def _rotate(self, data: bytes, start: int, end: int, ends_at: int, batch: Batch) -> None:
         name, offset = events.rotate(data[start + HEADER : end])
         self._volume = volume(self._term, file_number(name))
         self._pass(offset)
 
-    def _incident(self, data: bytes, start: int, end: int, ends_at: int, batch: _Batch) -> None:
-        batch.holds |= dict.fromkeys(self._taken, INCIDENT)
+    def _incident(self, data: bytes, start: int, end: int, ends_at: int, batch: Batch) -> None:
+        batch.hold(sorted(self._taken.tables), INCIDENT)
 
-    def _begin(self, data: bytes, start: int, end: int, ends_at: int, batch: _Batch) -> None:
+    def _begin(self, data: bytes, start: int, end: int, ends_at: int, batch: Batch) -> None:
         number = number_of(self._volume, self._at)
         begun = self._open = events.transaction(data, start, end, number)
         begun.known = number < self._floor
@@ -166,11 +155,11 @@ class Decoder:
                 "source.other_system",
                 "the server that took over has transactions without a GTID in its log: which of"
                 " them were captured cannot be told",
-                hint=way_back(tuple(map(str, sorted(self._taken)))),
+                hint=way_back(tuple(map(str, sorted(self._taken.tables)))),
             )
         return self._repeated is not None and self._repeated.has(gtid)
 
-    def _end(self, ends_at: int, batch: _Batch) -> None:
+    def _end(self, ends_at: int, batch: Batch) -> None:
         if self._open is not None:
             self._note(self._open)
         self._open = None
@@ -197,7 +186,7 @@ class Decoder:
             return 0
         return number_of(self._volume, self._at) - begun.number + begun.inflated
 
-    def _inflated(self, data: bytes, start: int, end: int, ends_at: int, batch: _Batch) -> None:
+    def _inflated(self, data: bytes, start: int, end: int, ends_at: int, batch: Batch) -> None:
         """What a compressed event holds, at the offsets that it has when inflated."""
         offset, inner = self._offset(), batch.inner[start]
         base = inner[0][0]
@@ -208,116 +197,82 @@ class Decoder:
             elif kind == events.TABLE_MAP:
                 self._table_map(data[first + HEADER : last], at, batch)
             elif kind == events.QUERY:
-                self._statement(events.statement(data[first + HEADER : last]), ends_at, batch)
+                said = statement(data, first, last, self._charsets)
+                self._statement(said, at, ends_at, batch)
             elif kind in (events.XID, events.XA_PREPARE):
                 self._end(ends_at, batch)
             else:
-                self._other(kind, events.ARTIFICIAL, ends_at)
+                self._other(kind, events.ARTIFICIAL, ends_at, batch)
         if self._open is not None:
             self._open.inflated += max(0, inner[-1][1] - base - (end - start))
 
-    def _other(self, kind: int, flags: int, ends_at: int) -> None:
+    def _other(self, kind: int, flags: int, ends_at: int, batch: Batch) -> None:
         if kind == events.TAGGED_GTID:
             raise FatalError(
                 "capture.log_form",
                 "the log holds transactions with a tagged GTID, which are not read",
                 hint="set gtid_next without a tag, then `tidegate recover`",
             )
+        if kind not in events.WITHOUT_ROWS and not flags & events.IGNORABLE:
+            batch.hold(sorted(self._taken.tables), NEW_EVENT)
         made_up = flags & events.ARTIFICIAL and kind not in events.HEARTBEATS
         if self._open is None and not made_up:
             self._pass(ends_at)
 
-    def _statement(self, said: events.Statement, ends_at: int, batch: _Batch) -> None:
-        word = said.sql[:12].strip().upper()
+    def _statement(self, said: Statement, offset: int, ends_at: int, batch: Batch) -> None:
         transaction = self._open
-        if word == "BEGIN" or word.startswith("XA START"):
+        word, name = rollbacks.control_word(said)
+        if word in ("BEGIN", "XA"):
             if transaction is not None:
                 transaction.begun = True
-                transaction.xa = word != "BEGIN"
-            return
-        if word in _COMMIT:
+                transaction.xa = word == "XA"
+        elif word in ("COMMIT", "ROLLBACK"):
+            if word == "ROLLBACK" and transaction is not None:
+                self._take_back(transaction, (rollbacks.BEGINNING, (self._at, offset)), batch)
             self._end(ends_at, batch)
-            return
-        if transaction is None or not transaction.known:
-            self._effects(said, ends_at, batch)
-        if transaction is None or not transaction.begun:
-            self._end(ends_at, batch)
+        elif word and transaction is not None and transaction.begun:
+            self._savepoint(transaction, word, name, (self._at, offset), batch)
+        else:
+            if transaction is None or not transaction.known:
+                behind = number_of(self._volume, ends_at)
+                self._schemas.change(said, transaction, behind, batch)
+            if transaction is None or not transaction.begun:
+                self._end(ends_at, batch)
 
-    def _effects(self, said: events.Statement, ends_at: int, batch: _Batch) -> None:
-        found = ddl.effects(said.sql, said.database, self._taken)
-        batch.holds |= found.held
-        for table in found.truncated:
-            # No row names its columns here. Nothing is read by them, so today's will do.
-            schema = self._last.get(table) or self._live(table)
-            if schema is None or self._open is None:
-                batch.holds[table] = ddl.DROPPED
-                continue
-            offset = number_of(self._volume, ends_at) - self._open.number
-            self._in_force(schema, offset - 1, batch)
-            batch.groups.truncate(schema, self._open, offset)
+    def _savepoint(
+        self, transaction: Transaction, word: str, name: str, mark: Mark, batch: Batch
+    ) -> None:
+        if word == "SAVEPOINT":
+            transaction.savepoints.set(name, mark)
+        elif word == "ROLLBACK TO":
+            span, certain = transaction.savepoints.back_to(name, mark)
+            self._take_back(transaction, span, batch)
+            if not certain:
+                batch.hold(sorted(transaction.rows), rollbacks.UNCERTAIN)
 
-    def _table_map(self, body: bytes, offset: int, batch: _Batch) -> None:
-        number, description = body[:6], body[6:]
-        if description not in self._described:
-            self._described[description] = self._describe(body)
-        table = self._described[description]
-        self._by_id[number] = table
+    def _take_back(self, transaction: Transaction, span: Span, batch: Batch) -> None:
+        """Drop what was rolled back. Rows of an engine without transactions have happened."""
+        batch.groups.undo(transaction, span)
+        kept = (t for t in sorted(transaction.rows) if not self._undo.undoes(t))
+        batch.hold(kept, rollbacks.KEPT)
+
+    def _foresee(self, transaction: Transaction, batch: Batch) -> None:
+        """Rows are handed on before their transaction ends: look there first."""
+        transaction.undone = self._undo.ahead(self._volume, transaction.number)
+        for span in transaction.undone:
+            batch.groups.undo(transaction, span)
+
+    def _table_map(self, body: bytes, offset: int, batch: Batch) -> None:
+        table = self._tables.take(body)
         if table is None or self._open is None or self._open.known:
             return
         if self._open.xa:
             batch.holds[table.schema.table] = XA
-        self._in_force(table.schema, offset, batch)
+        self._schemas.use(table.schema, self._open, offset, batch)
 
-    def _in_force(self, schema: TableSchema, offset: int, batch: _Batch) -> None:
-        """Note a schema that differs from the last one, right before the rows that follow: the
-        same place on every re-read."""
-        last = self._last.get(schema.table)
-        if self._open is None or last is schema or last == schema:
-            return
-        self._last[schema.table] = schema
-        place = lsn_place(self._open.number, offset)
-        batch.seen.append(SchemaSeen(schema, Position(self._epoch, place)))
-
-    def _describe(self, body: bytes) -> Table | None:
-        name = table_name(body)
-        if name not in self._taken:
-            return None
-        slots = self._named(name, parse(body, self._charsets).slots)
-        schema = TableSchema(name, tuple(column(slot.facts) for slot in slots))
-        return Table(schema, slots)
-
-    def _named(self, table: TableId, slots: tuple[Slot, ...]) -> tuple[Slot, ...]:
-        """MariaDB logs uuid, inet4 and inet6 as binary(n): the catalog tells them from bytes. What
-        changes a column's type holds the table, so today's catalog is right for its rows."""
-        sizes = set(BYTES_OF_TEXT.values())
-        if not self._charsets.mariadb or not any(
-            s.facts.base == "binary" and s.facts.length in sizes for s in slots
-        ):
-            return slots
-        live = self._live(table)
-        types = {} if live is None else {c.name: c.source_type for c in live.columns}
-
-        def named(slot: Slot) -> Slot:
-            facts, type_ = slot.facts, types.get(slot.facts.name, "")
-            if facts.base != "binary" or BYTES_OF_TEXT.get(type_) != facts.length:
-                return slot
-            return replace(slot, facts=replace(facts, base=type_, length=0, charset=None))
-
-        return tuple(map(named, slots))
-
-    def _rows(self, data: bytes, start: int, end: int, offset: int, batch: _Batch) -> None:
+    def _rows(self, data: bytes, start: int, end: int, offset: int, batch: Batch) -> None:
         """``offset`` is the event's own in its transaction."""
-        body = start + HEADER
-        try:
-            table = self._by_id[data[body : body + 6]]
-        except KeyError:
-            if data[body : body + 6] == b"\xff\xff\xff\xff\xff\xff":
-                return  # the end of a statement without rows
-            raise FatalError(
-                "capture.unknown_table",
-                "a row event names a table that the log did not describe",
-                hint="run capture again; if it stays, report this with the server's version",
-            ) from None
+        table = self._tables.of(data[start + HEADER : start + HEADER + 6])
         if table is None:
             return
         transaction = self._open
@@ -327,5 +282,9 @@ class Decoder:
                 f"rows of {table.schema.table} lie outside of a transaction",
                 hint="report this with the server's version",
             )
-        if not transaction.xa and not transaction.known:
-            batch.groups.add(table, data[start + 4], start, end, offset, transaction)
+        if transaction.xa or transaction.known:
+            return
+        transaction.rows.add(table.schema.table)
+        mark = (self._at, offset)
+        if not any(low <= mark < high for low, high in transaction.undone or ()):
+            batch.groups.add(table, data[start + 4], start, end, offset, transaction, mark)

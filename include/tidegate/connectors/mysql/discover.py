@@ -51,6 +51,7 @@ _GEOMETRIES: Final = frozenset(
         "geomcollection",
     }
 )
+INNODB: Final = "innodb"
 _PRECISE: Final = frozenset({"decimal", "bit"})
 _TIMED: Final = frozenset({"time", "datetime", "timestamp"})
 
@@ -118,6 +119,13 @@ def live(connection: Connection, table: TableId) -> TableSchema | None:
             hint="`tidegate validate` says what to do about each column",
         )
     return TableSchema(table, tuple(column(facts) for facts in found.columns))
+
+
+def transactional(connection: Connection, table: TableId) -> bool:
+    """Whether its engine takes back what a rolled-back transaction did; a table that is gone has
+    no rows that could stay."""
+    found = query(connection, _TABLE_SQL, table)
+    return not found or str(found[0][1]).lower() == INNODB
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final
 from uuid import UUID
+
+from tidegate.names import TableId
 
 HEADER: Final = 19
 """Timestamp 4, type 1, server 4, size 4, end in the file 4, flags 2."""
@@ -38,6 +39,16 @@ MARIADB_ROWS: Final = {166: 23, 167: 24, 168: 25, 169: 30, 170: 31, 171: 32}
 ROWS_V2: Final = (30, 31, 32, PARTIAL_JSON)
 ROWS: Final = frozenset({*WRITE, *UPDATE, *DELETE, PARTIAL_JSON})
 
+LOADS: Final = (6, 9, 10, 11, 12, 17, 18)
+"""LOAD DATA as a statement, and the file that it reads, in every form there was."""
+WITHOUT_ROWS: Final = frozenset(
+    {0, 3, 5, 7, 13, 14, FORMAT, *HEARTBEATS, 28, 29, 35, 36, 37}  # both servers
+    | {160, 161, 163, MARIADB_ENCRYPTED}  # MariaDB's
+)
+"""What says nothing of rows by itself: variables of a statement, notes of the server's own."""
+
+IGNORABLE: Final = 0x80
+"""Flag of events that a reader who does not know them may pass over."""
 ARTIFICIAL: Final = 0x20
 """Flag of events that the server made up for us: they have no place in the file."""
 
@@ -46,6 +57,31 @@ _STANDALONE: Final = 1
 _PREPARED_XA: Final = 64
 _POST_GTID: Final = struct.Struct("<B16sq")
 _MARIADB_GTID: Final = struct.Struct("<QIB")
+
+
+Mark = tuple[int, int]
+"""An event's offset in its file, then inside of a compressed event."""
+Span = tuple[Mark, Mark]
+"""From the first mark on, up to and without the second."""
+
+
+@dataclass(slots=True)
+class Savepoints:
+    """Of one transaction, in the order they were set."""
+
+    _set: list[tuple[str, Mark]] = field(default_factory=list)
+
+    def set(self, name: str, mark: Mark) -> None:
+        self._set.append((name, mark))
+
+    def back_to(self, name: str, mark: Mark) -> tuple[Span, bool]:
+        """What is undone, and whether that is certain: a savepoint that is set again replaces the
+        first, but for one that a stored function set, which hides it for a while."""
+        own = [at for at, (known, _) in enumerate(self._set) if known == name]
+        if not own:
+            return ((0, 0), mark), False
+        del self._set[own[-1] + 1 :]
+        return (self._set[own[-1]][1], mark), len(own) == 1
 
 
 @dataclass(slots=True)
@@ -60,6 +96,9 @@ class Transaction:
     gtid: Any = None  # of the server's own kind (``gtid``)
     known: bool = False  # captured before: nothing of it is taken
     inflated: int = 0  # bytes that its compressed events have grown by so far
+    rows: set[TableId] = field(default_factory=set)  # tables of which it has some
+    savepoints: Savepoints = field(default_factory=Savepoints)
+    undone: tuple[Span, ...] | None = None  # what did not happen; None: its end was not looked at
 
 
 def columns_at(data: bytes, start: int, kind: int) -> int:
@@ -106,20 +145,10 @@ def _mysql(body: bytes, kind: int, seconds: int, number: int) -> Transaction:
     return Transaction(number, micros, sequence, begun=False, gtid=gtid)
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """SQL text in the log. It may hold values: never log it (I9)."""
-
-    database: str
-    sql: str
-
-
-def statement(body: bytes, plain: Callable[[bytes], bytes] = bytes) -> Statement:
-    """``plain`` undoes what was done to the text."""
-    _thread, _seconds, database, _error, variables = struct.unpack_from("<IIBHH", body)
-    at = 13 + variables
-    name = body[at : at + database].decode("utf-8", "replace")
-    return Statement(name, plain(body[at + database + 1 :]).decode("utf-8", "replace"))
+def begins_at(data: bytes, start: int) -> int:
+    """The event's own offset in its file."""
+    _, _, _, size, ends_at, _ = HEAD.unpack_from(data, start)
+    return int(ends_at - size)
 
 
 def checksummed(format_body: bytes) -> bool:

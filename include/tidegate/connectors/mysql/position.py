@@ -25,7 +25,7 @@ from tidegate.envelope.position import BINLOG, Position, boundary
 from tidegate.errors import FatalError, SetupError
 
 _FILE_BITS: Final = 24
-_LAST_FILE: Final = (1 << _FILE_BITS) - 1
+LAST_FILE: Final = (1 << _FILE_BITS) - 1
 _LAST_TERM: Final = 255
 _NAME: Final = re.compile(r"(?P<base>.+)\.(?P<number>\d{6,})\Z")
 _EPOCH: Final = re.compile(
@@ -90,7 +90,7 @@ class Place:
     @classmethod
     def of(cls, position: Position) -> Place:
         high, offset = position.lsn >> 32, position.lsn & 0xFFFFFFFF
-        return cls(high >> _FILE_BITS, high & _LAST_FILE, offset)
+        return cls(high >> _FILE_BITS, high & LAST_FILE, offset)
 
     @property
     def number(self) -> int:
@@ -99,7 +99,7 @@ class Place:
 
 def volume(term: int, file: int) -> int:
     """A file of a term: what comes before the offset."""
-    if file > _LAST_FILE or term > _LAST_TERM:
+    if file > LAST_FILE or term > _LAST_TERM:
         raise FatalError(
             "position.exhausted",
             f"there is no place for term {term} and binary log file {file}",

@@ -13,7 +13,7 @@ import pyarrow as pa
 from tidegate.connectors.mysql import events
 from tidegate.connectors.mysql.charsets import Charsets
 from tidegate.connectors.mysql.discover import Absent, absent
-from tidegate.connectors.mysql.events import Transaction
+from tidegate.connectors.mysql.events import Mark, Span, Transaction
 from tidegate.connectors.mysql.row_images import (
     Image,
     Table,
@@ -44,6 +44,21 @@ class _Group:
     ends: list[int] = field(default_factory=list)
     offsets: list[int] = field(default_factory=list)  # of the rows' bytes in their transaction
     transactions: list[Transaction] = field(default_factory=list)
+    marks: list[Mark] = field(default_factory=list)
+
+    def without(self, undone: Transaction, span: Span) -> None:
+        """Forget the rows of a part of a transaction."""
+        low, high = span
+        kept = [
+            n
+            for n, (transaction, mark) in enumerate(zip(self.transactions, self.marks, strict=True))
+            if transaction is not undone or not low <= mark < high
+        ]
+        self.starts = [self.starts[n] for n in kept]
+        self.ends = [self.ends[n] for n in kept]
+        self.offsets = [self.offsets[n] for n in kept]
+        self.transactions = [self.transactions[n] for n in kept]
+        self.marks = [self.marks[n] for n in kept]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +90,7 @@ class Groups:
         end: int,
         offset: int,
         transaction: Transaction,
+        mark: Mark,
     ) -> None:
         """A row event; ``offset`` is the event's own in its transaction."""
         data, at = self._data, events.columns_at(self._data, start, kind)
@@ -91,6 +107,12 @@ class Groups:
         group.ends.append(end)
         group.offsets.append(offset + last - start)
         group.transactions.append(transaction)
+        group.marks.append(mark)
+
+    def undo(self, transaction: Transaction, span: Span) -> None:
+        """Take back what was added of a part of a transaction."""
+        for group in self._groups.values():
+            group.without(transaction, span)
 
     def truncate(self, schema: TableSchema, transaction: Transaction, offset: int) -> None:
         places = _Places(
@@ -104,7 +126,7 @@ class Groups:
     def rows(self) -> pa.Table:
         """All rows; those of one table in log order."""
         payload = Payload(self._data) if self._groups else None
-        for group in self._groups.values():
+        for group in filter(lambda g: g.starts, self._groups.values()):
             assert payload is not None
             self._keep(group.table.schema, self._decoded(payload, group))
         parts = [batch for made in self._made.values() for batch in _in_log_order(made)]

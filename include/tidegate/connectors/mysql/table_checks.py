@@ -15,7 +15,6 @@ from tidegate.connectors.mysql.types import SUPPORTED
 from tidegate.connectors.protocol import Problem, Severity
 from tidegate.names import TableId
 
-_INNODB: Final = "innodb"
 _HALVES: Final = "ucs2"
 _CASCADES_SQL: Final = """
 SELECT constraint_name FROM information_schema.referential_constraints
@@ -49,7 +48,7 @@ def check_table(
 
 def _engine(found: discover.Relation) -> Iterator[Problem]:
     engine = (found.engine or "").lower()
-    if engine != _INNODB:
+    if engine != discover.INNODB:
         yield _error(
             "engine",
             found.table,
