@@ -21,7 +21,7 @@ Row = dict[str, str | None]
 
 def source_rows(db: MysqlDatabase, table: str) -> list[Row]:
     """As text; empty if there is no such table."""
-    quoted = TableId(db.name, table).sql.replace('"', "`")
+    quoted = f"`{table.replace('`', '``')}`"
     found = db.rows(
         "SELECT column_name FROM information_schema.columns"
         f" WHERE table_schema = '{db.name}' AND table_name = {db.literal(table)}"

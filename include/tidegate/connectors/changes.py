@@ -28,6 +28,19 @@ class TableHold:
 
     table: str  # str(TableId)
     reason: str  # never a value, never the statement (I9)
+    standing: bool = False
+    """It is so as long as the table is what it is, and told at every look: its sweep refuses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Altered:
+    """A statement of the log says that it changed a table: what a look finds there has an
+    explanation. Columns that left and came are named in lower case, whatever rows tell."""
+
+    table: TableId
+    at: Position
+    left: frozenset[str] = frozenset()
+    came: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +61,7 @@ class ChangeBatch:
     """Tables whose old rows got other values without an event, and where."""
     astray: tuple[tuple[TableId, Position], ...] = ()
     """Tables with rows under another name, which are not among ``rows``, and where."""
+    altered: tuple[Altered, ...] = ()
     holds: tuple[TableHold, ...] = ()  # closed before anything of this batch is committed
 
 

@@ -100,7 +100,8 @@ def _holder(catalog: Catalog, pipeline: PipelineConfig, platform: PlatformConfig
         gate = Gate(catalog, pipeline, platform.gate)
         reason = f"{found.reason} → sweep the table, which opens it again"
         state = gate.states([found.table])[found.table]
-        if state.state is not GateState.HELD:
+        left_to_sweep = found.standing and state.state is GateState.SWEEPING
+        if state.state is not GateState.HELD and not left_to_sweep:
             gate.hold([found.table], reason, ACTOR)
             log.event(_LOG, "held", logging.WARNING, table=found.table, reason=found.reason)
 

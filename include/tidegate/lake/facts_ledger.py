@@ -29,7 +29,7 @@ TABLE_NAME: Final = "table_facts"
 _VERSION: Final = 3
 _READS: Final = (1, 2, 3)
 """Before 2 nobody noted rows that were written under another name, before 3 what became of rows in
-another file."""
+another file, and a digest of the catalog."""
 
 _SCHEMA: Final = Schema(
     NestedField(1, "seq", LongType(), required=False),
@@ -121,6 +121,17 @@ class FactsLedger:
         out of the log: not before ``at``, nor before anything that is known of the table."""
         own = [e.at for e in self.all(table) if e.at.epoch == at.epoch]
         self._mark(table, max([at, *own]), lambda facts: replace(facts, sent=False))
+
+    def altered(
+        self,
+        table: str,
+        at: Position,
+        left: frozenset[str] = frozenset(),
+        came: frozenset[str] = frozenset(),
+    ) -> None:
+        """Note that a statement of the log changed a table, and which columns left and came: the
+        next look finds another one."""
+        self._mark(table, at, lambda facts: facts.altered(left, came))
 
     def _mark(self, table: str, at: Position, marked: Callable[[TableFacts], TableFacts]) -> None:
         """Again: no change. Without a look before it there is nothing in the lake to compare

@@ -18,7 +18,7 @@ from tidegate.lake.approvals import Approval
 from tidegate.lake.crossed_names import disordered, passes_on, unlike, without
 from tidegate.lake.facts_ledger import FactsEntry
 from tidegate.lake.schema_history import SchemaEntry, SchemaHistory
-from tidegate.lake.unsent import Initial, initial, rewritten, unsent
+from tidegate.lake.unsent import Initial, initial, rewritten, settled_name, unsent
 from tidegate.schema.contract import contracted
 from tidegate.schema.diff import Change, ChangeKind, Matching, changes, described, match
 from tidegate.schema.table import Column, TableSchema
@@ -162,6 +162,9 @@ class Lineage:
         """What changed in (after, until] without a row event, as far as the policies mind."""
         approved = [v for v in self.versions if v.approval is not None]
         settled = frozenset(f for v in approved for f in (v.schema.relation, v.since.place))
+        settled |= frozenset(  # where the source numbers columns, the numbers tell
+            settled_name(c.name) for v in approved for c in v.schema.columns if c.number is None
+        )
         return unsent(self.looks, after, until, self.target.schema_changes, settled)
 
     def later_names(self, index: int, name: str) -> list[str]:

@@ -24,6 +24,11 @@ _SHOWN: Final = 3
 Settled = frozenset[int | str | None]
 
 
+def settled_name(column: str) -> str:
+    """How a column that took another's name stands among what is settled; never like a place."""
+    return f"column {column.lower()}"
+
+
 @dataclass(frozen=True, slots=True)
 class Initial:
     """What rows older than a column have in it; ``text`` is None where nobody can tell."""
@@ -73,7 +78,8 @@ def unsent(
 ) -> list[str]:
     """What changed in (after, until] without a row event, in words.
 
-    ``settled``: tables made anew, and places of rewrites, that someone approved.
+    ``settled``: tables made anew, places of rewrites, and columns that took the name of another,
+    that someone approved.
     """
     known = in_force(entries, after)
     later = [
@@ -118,10 +124,7 @@ def told(
         yield from _whole_table(old, new, settled)
     if old.relation is None or old.relation != new.relation:
         return
-    if policy.rewrite == "hold" and new.rewrite not in (None, old.rewrite, *settled):
-        yield "ALTER TABLE … USING may have given older rows other values"
-    if policy.rewrite == "hold" and not old.partitioned:
-        yield from _rewrites(old, new, settled)
+    yield from _of_statements(old, new, policy, settled)
     if policy.enum_rename == "hold":
         for number, label in old.labels.items():
             if new.labels.get(number, label) != label:
@@ -157,6 +160,31 @@ def _rewrites(old: TableFacts, new: TableFacts, settled: Settled) -> Iterator[st
             "ALTER TABLE wrote its rows anew, and without the event trigger"
             " (source.ddl_messages) nothing tells whether USING gave them other values"
         )
+
+
+def _of_statements(
+    old: TableFacts, new: TableFacts, policy: SchemaChanges, settled: Settled
+) -> Iterator[str]:
+    if policy.rewrite == "hold" and new.rewrite not in (None, old.rewrite, *settled):
+        yield "ALTER TABLE … USING may have given older rows other values"
+    if policy.rewrite == "hold" and not old.partitioned:
+        yield from _rewrites(old, new, settled)
+    if policy.rewrite == "hold" and _unexplained(old, new):
+        yield (
+            "its definition or its files are others than at the last look, and no statement in the"
+            " source's log says how that came"
+        )
+    if policy.retype != "ignore":
+        known = {*old.back, *(n for n in new.back if settled_name(n) in settled)}
+        for name in sorted({*new.back} - known):
+            yield f"{name} was dropped and another column got its name: older rows have the old one"
+
+
+def _unexplained(old: TableFacts, new: TableFacts) -> bool:
+    """Behind a statement of the log, and on another server, there is nothing to compare."""
+    if old.catalog is None or new.catalog is None:
+        return False
+    return old.catalog.split()[0] == new.catalog.split()[0] and old.catalog != new.catalog
 
 
 def _partitions(old: TableFacts, new: TableFacts) -> Iterator[str]:

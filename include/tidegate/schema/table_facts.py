@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -38,6 +38,13 @@ class TableFacts:
     partitioned: bool = False
     sent: bool = True  # False: the source keeps its rows out of the log
     leaves: Mapping[str, Leaf] = field(default_factory=dict)  # by the source's number
+    catalog: str | None = None
+    """The server, then a digest of what its catalog says of the columns and of when the table's
+    files were made. None: a statement of the log changed that since, or nobody looks at it."""
+    left: tuple[str, ...] = ()
+    """Columns that were dropped so far, in lower case; the log tells it."""
+    back: tuple[str, ...] = ()
+    """Those of them whose names other columns got; the log tells it."""
     rewrite: str | None = None
     """Place of the last ALTER that may have given old rows other values; the log tells it."""
     astray: str | None = None
@@ -54,11 +61,19 @@ class TableFacts:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> TableFacts:
         leaves = {number: Leaf(**leaf) for number, leaf in data["leaves"].items()}
-        return cls(**{**data, "defaults": tuple(data["defaults"]), "leaves": leaves})
+        lists = {name: tuple(data.get(name, ())) for name in ("defaults", "left", "back")}
+        return cls(**{**data, **lists, "leaves": leaves})
 
     def following(self, last: TableFacts) -> TableFacts:
         """A look at the catalog, with what only the log told before it."""
-        return replace(self, rewrite=last.rewrite, astray=last.astray)
+        told = {name: getattr(last, name) for name in ("rewrite", "astray", "left", "back")}
+        return replace(self, **told)
+
+    def altered(self, left: Set[str], came: Set[str]) -> TableFacts:
+        """Behind a statement by which columns left and came."""
+        gone = {*self.left, *left}
+        back = {*self.back, *(gone & came)}
+        return replace(self, catalog=None, left=tuple(sorted(gone)), back=tuple(sorted(back)))
 
     def number_of(self, column: str) -> str | None:
         return next((number for number, name in self.columns.items() if name == column), None)

@@ -173,6 +173,8 @@ class _Run:
             owner._history.facts.rewritten(str(table), at)
         for table, at in batch.astray:
             owner._history.facts.astray(str(table), at)
+        for one in batch.altered:
+            owner._history.facts.altered(str(one.table), one.at, one.left, one.came)
         for hold in batch.holds:  # durable before the position passes its reason (I8)
             owner._hold(hold)
         self._writer.write(batch.rows)

@@ -48,3 +48,20 @@ def test_only_differences_are_noted_and_everyone_sees_them(
     assert ledger.all("public.unknown") == ()
     ledger.note({U: TWO}, boundary("f", 1), boundary("f", 1))  # a new epoch begins anew
     assert [e.at.epoch for e in ledger.all(str(U))] == ["e"] * 5 + ["f"]
+
+
+def test_a_statement_leaves_nothing_to_compare_the_next_look_with(
+    catalog: Catalog, pipeline: PipelineConfig
+) -> None:
+    ledger = FactsLedger(catalog, pipeline)
+    seen = TableFacts(1, catalog="server digest")
+    ledger.altered(str(T), boundary("e", 5))  # never looked at: nothing to forget
+    ledger.note({T: seen}, boundary("e", 0), boundary("e", 10))
+    for _ in range(2):  # told again after a crash
+        ledger.altered(str(T), boundary("e", 15), left=frozenset({"a", "b"}))
+    ledger.note({T: seen}, boundary("e", 10), boundary("e", 20))
+    told = [(e.at.lsn, e.facts.catalog) for e in ledger.all(str(T))]
+    assert told == [(10, "server digest"), (15, None), (20, "server digest")]
+    ledger.altered(str(T), boundary("e", 25), came=frozenset({"a", "c"}))
+    newest = ledger.all(str(T))[-1].facts
+    assert (newest.left, newest.back) == (("a", "b"), ("a",))

@@ -109,3 +109,35 @@ def test_truncate_flows_and_a_rewriting_alter_holds_until_the_sweep(
     assert made.lake(table, "note", "extra") == [("later", 4)]
     verified = run_verify(made.spark, made.pipeline, made.platform, run="v1")
     assert [verdict.status for verdict in verified.tables] == ["equal"]
+
+
+def test_changes_that_no_row_tells_hold_when_they_are_applied(
+    mysql_db: MysqlDatabase, mysql_stack: Callable[..., Stack]
+) -> None:
+    mysql_db.sql(
+        "CREATE TABLE swapped (id int PRIMARY KEY, a int)",
+        "INSERT INTO swapped VALUES (1, 10)",
+        "CREATE TABLE quiet (id int PRIMARY KEY, a int)",
+        "INSERT INTO quiet VALUES (1, 10)",
+    )
+    made = mysql_stack("swapped", "quiet")
+    made.sweep()
+    mysql_db.sql("INSERT INTO swapped VALUES (2, 20)", "INSERT INTO quiet VALUES (2, 20)")
+    run_capture(made.pipeline, made.platform)
+    applied = run_apply(made.spark, made.pipeline, made.platform, run="a1")
+    assert [t.status for t in applied.tables] == ["applied", "applied"]
+    mysql_db.sql(
+        "ALTER TABLE swapped DROP COLUMN a, ADD COLUMN a int",  # no row of it follows
+        "SET SESSION sql_log_bin = 0",
+        "ALTER TABLE quiet ADD COLUMN b int NOT NULL DEFAULT 5",
+        "SET SESSION sql_log_bin = 1",
+        "INSERT INTO quiet VALUES (3, 30, 6)",
+    )
+    run_capture(made.pipeline, made.platform)
+    run_apply(made.spark, made.pipeline, made.platform, run="a2")
+    swapped, quiet = (made.state(f"{mysql_db.name}.{name}") for name in ("swapped", "quiet"))
+    assert (swapped.state, quiet.state) == (GateState.HELD, GateState.HELD)
+    assert "a was dropped and added again" in str(swapped.reason)
+    assert "no statement" in str(quiet.reason)
+    made.sweep()
+    assert made.lake(f"{mysql_db.name}.quiet", "id", "b") == [(1, 5), (2, 5), (3, 6)]

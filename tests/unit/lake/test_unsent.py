@@ -10,7 +10,7 @@ import pytest
 from tidegate.config.schema_changes import SchemaChanges
 from tidegate.envelope.position import boundary
 from tidegate.lake.facts_ledger import FactsEntry
-from tidegate.lake.unsent import Initial, initial, rewritten, told, unsent
+from tidegate.lake.unsent import Initial, initial, rewritten, settled_name, told, unsent
 from tidegate.schema.table import Column
 from tidegate.schema.table_facts import Leaf, TableFacts
 from tidegate.schema.types import STRING, TextRule
@@ -218,3 +218,31 @@ def test_facts_are_stored_and_read_again() -> None:
     facts = wider(missing={"2": "x"})
     assert TableFacts.from_dict(facts.to_dict()) == facts
     assert "missing" not in repr(facts)  # a default is a constant of someone's (I9)
+
+
+def test_what_no_statement_explains_is_told_and_all_else_is_not() -> None:
+    old, new, later = (replace(PLAIN, catalog=f"here {n}") for n in "123")
+    altered = replace(PLAIN, catalog=None)
+
+    def found(*looks: TableFacts) -> list[str]:
+        entries = [at(10 * (n + 1), facts) for n, facts in enumerate(looks)]
+        return unsent(entries, boundary("e", 10), boundary("e", 99), HOLD)
+
+    assert "no statement" in " ".join(found(old, new))
+    assert found(old, old) == []
+    assert found(old, altered, new) == []
+    assert "no statement" in " ".join(found(old, altered, new, later))
+    assert found(old, replace(PLAIN, catalog="there 2")) == []  # another server, or release
+    assert found(PLAIN, new) == []  # looked at for the first time
+    ignoring = SchemaChanges(rewrite="ignore")
+    assert list(told(old, new, ignoring)) == []
+
+
+def test_a_column_under_the_name_of_one_that_was_dropped_is_told() -> None:
+    old = PLAIN.altered(frozenset({"a"}), frozenset())
+    new = old.altered(frozenset(), frozenset({"a", "b"}))
+    assert list(told(PLAIN, old, HOLD)) == []
+    assert "a was dropped" in " ".join(told(old, new, HOLD))
+    assert list(told(old, new, HOLD, frozenset({settled_name("a")}))) == []
+    assert list(told(new, new, HOLD)) == []
+    assert TableFacts.from_dict(new.to_dict()) == new

@@ -42,7 +42,8 @@ class Alteration:
     """What one ALTER TABLE does to its table."""
 
     why: str | None = None  # it needs a sweep; None: it changes no value of a row that exists
-    dropped: set[str] = field(default_factory=set)  # columns
+    left: set[str] = field(default_factory=set)  # columns, in lower case
+    came: set[str] = field(default_factory=set)
     others: list[Named] = field(default_factory=list)
     """Tables whose rows it takes, or whose name it gives to this one."""
 
@@ -70,7 +71,8 @@ class _Actions:
         cursor.skip("IF", "NOT", "EXISTS")
         if cursor.peek().is_sign("("):
             return self._add_several(cursor)
-        _, why = added(cursor, explicit_timestamps=self._explicit)
+        name, why = added(cursor, explicit_timestamps=self._explicit)
+        self.found.came.add(name.lower())
         return why
 
     def _add_several(self, cursor: Cursor) -> str | None:
@@ -128,10 +130,21 @@ class _Actions:
             return f"ALTER TABLE {KEY}" if cursor.name().lower() == _PRIMARY else None
         cursor.skip("COLUMN")
         cursor.skip("IF", "EXISTS")
-        self.found.dropped.add(cursor.name().lower())
+        self.found.left.add(cursor.name().lower())
         cursor.one_of({"RESTRICT", "CASCADE"})
         cursor.end()
         return None
+
+    def change(self, cursor: Cursor) -> str:
+        cursor.skip("COLUMN")
+        cursor.skip("IF", "EXISTS")
+        self._renamed(cursor.name().lower(), cursor.name().lower())
+        return f"ALTER TABLE {REWRITES}"
+
+    def _renamed(self, old: str, new: str) -> None:
+        if old != new:
+            self.found.left.add(old)
+            self.found.came.add(new)
 
     def rewrite(self, cursor: Cursor) -> str:
         return f"ALTER TABLE {REWRITES}"
@@ -154,6 +167,11 @@ class _Actions:
         if cursor.one_of({"INDEX", "KEY"}):
             return None
         if cursor.skip("COLUMN"):
+            cursor.skip("IF", "EXISTS")
+            old = cursor.name().lower()
+            if not cursor.skip("TO"):
+                raise NotUnderstood
+            self._renamed(old, cursor.name().lower())
             return f"ALTER TABLE {REWRITES}"
         if not cursor.one_of({"TO", "AS"}):
             cursor.sign("=")
@@ -219,7 +237,8 @@ def _unknown() -> str:
 _READERS: Final[Mapping[str, Callable[[_Actions, Cursor], str | None]]] = {
     "ADD": _Actions.add,
     "DROP": _Actions.drop,
-    **dict.fromkeys(("MODIFY", "CHANGE"), _Actions.rewrite),
+    "MODIFY": _Actions.rewrite,
+    "CHANGE": _Actions.change,
     "ALTER": _Actions.alter,
     "RENAME": _Actions.rename,
     **dict.fromkeys(sorted(_MOVES_NO_ROW), _Actions.partitions),

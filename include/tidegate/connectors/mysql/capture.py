@@ -21,6 +21,7 @@ from tidegate.connectors.mysql.decoder import Decoder
 from tidegate.connectors.mysql.discover import live, transactional
 from tidegate.connectors.mysql.events import Span
 from tidegate.connectors.mysql.failures import translated
+from tidegate.connectors.mysql.looks import Looks
 from tidegate.connectors.mysql.position import (
     FIRST_OFFSET,
     LAST_FILE,
@@ -51,11 +52,18 @@ class MysqlStream:
     """Implements ``ChangeStream``; made by :func:`open_changes`."""
 
     def __init__(
-        self, wire: Wire, alone: Alone, decoder: Decoder, target: int | None, parcel_bytes: int
+        self,
+        wire: Wire,
+        alone: Alone,
+        decoder: Decoder,
+        looks: Looks,
+        target: int | None,
+        parcel_bytes: int,
     ) -> None:
         self._wire = wire
         self._alone = alone
         self._decoder = decoder
+        self._looks = looks
         self._target = target
         self._parcel_bytes = parcel_bytes
 
@@ -77,7 +85,7 @@ class MysqlStream:
                     )
                 batch = ChangeBatch(log_rows.ARROW_SCHEMA.empty_table(), through=through)
             through = batch.through
-            yield batch
+            yield self._looks.told(batch, self._decoder.schemas)
 
     def confirm(self, position: Position) -> None:
         """The server does not ask."""
@@ -86,7 +94,10 @@ class MysqlStream:
         """Nothing to wait for."""
 
     def look(self) -> Mapping[TableId, TableFacts]:
-        return {}  # the log carries every DDL
+        found = self._looks.ripe(self._decoder.schemas)
+        if self._looks.due(self._decoder.schemas):
+            self._looks.take()
+        return found
 
     def keep_alive(self) -> None:
         """The server waits for as long as ``connection.IDLE_SECONDS``."""
@@ -106,6 +117,8 @@ def open_changes(
         with translated(settings, "checking the binary log"):
             alone = Alone(sql, settings)
             joint = history.find(settings, sql, after)
+            looks = Looks(sql, settings.table_ids, joint.term)
+            looks.take()  # before the target: the log is read up to it
             target = _target(sql, until, joint.term)
             charsets = Charsets.read(sql)
             folded = (variable(sql, "lower_case_table_names") or "0") != "0"
@@ -126,7 +139,7 @@ def open_changes(
             with translated(settings, "reading changes"):
                 wire.start(joint.name, max(joint.place.offset, FIRST_OFFSET), settings.server_id)
                 size = max(1, settings.batch_bytes // PARCEL_SHARE)
-                yield MysqlStream(wire, alone, decoder, target, size)
+                yield MysqlStream(wire, alone, decoder, looks, target, size)
         finally:
             wire.close()
             alone.release()

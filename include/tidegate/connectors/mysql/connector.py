@@ -8,7 +8,16 @@ from typing import Final, Literal
 
 from tidegate.connectors.changes import ChangeStream
 from tidegate.connectors.cut import Cut, ExactCut
-from tidegate.connectors.mysql import capture, discover, held, history, position, sweep, validate
+from tidegate.connectors.mysql import (
+    capture,
+    discover,
+    held,
+    history,
+    looks,
+    position,
+    sweep,
+    validate,
+)
 from tidegate.connectors.mysql.connection import (
     Connection,
     expiry_seconds,
@@ -28,8 +37,6 @@ from tidegate.schema.table import TableSchema
 from tidegate.schema.table_facts import TableFacts
 
 RESERVED: Final = "reserved"
-_PRESENT: Final = 1
-"""MySQL numbers no tables; that one exists is all there is to tell."""
 
 
 class MysqlConnector(SourceConnector[MysqlSettings]):
@@ -64,10 +71,10 @@ class MysqlConnector(SourceConnector[MysqlSettings]):
             return {table: discover.discover(connection, table) for table in tables}
 
     def facts(self, table: TableId, known: int | None) -> TableFacts:
-        """Changes without rows are seen in the log itself (``ddl``), not in the catalog."""
+        """That it exists. All else is compared where the log was read up to it (``looks``)."""
         with session(self.settings, "reading the catalog") as connection:
             found = discover.relation(connection, table)
-        return TableFacts(None if found is None else _PRESENT)
+        return TableFacts(None if found is None else looks.PRESENT)
 
     def plan(self, deployment: str) -> tuple[str, ...]:
         return ()

@@ -8,7 +8,7 @@ these; or not understood, and then every table that it may concern is held (I8).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from typing import Final
 
 from tidegate.connectors.mysql.alter_table import alteration
@@ -45,28 +45,29 @@ _OTHER_OBJECTS: Final = frozenset(
 _INDEXES: Final = ("UNIQUE", "FULLTEXT", "SPATIAL")
 _READ_ANEW: Final = frozenset({"SQL_MODE", "CHARACTER_SET_CLIENT"})
 """The event carries what SET STATEMENT set; the text was read with what was set before it."""
-_OF_CONNECTIONS: Final = frozenset({"CONNECTION_ID", "PSEUDO_THREAD_ID"})
 
 
-def effects(said: Statement, taken: Taken) -> Effects:
+def effects(said: Statement, taken: Taken, hidden: Set[TableId] = frozenset()) -> Effects:
+    """``hidden``: tables whose names mean temporary tables to the session."""
     if said.begins_only:
         return Effects()
     if said.tokens is None:
         result = Effects()
         result.hold(sorted(taken.tables), f"a statement {NOT_UNDERSTOOD}")
         return result
-    return _Reader(said, taken).read()
+    return _Reader(said, taken, hidden).read()
 
 
 class _Reader:
     """Reads one statement."""
 
-    def __init__(self, said: Statement, taken: Taken) -> None:
+    def __init__(self, said: Statement, taken: Taken, hidden: Set[TableId]) -> None:
         tokens = list(said.tokens or ())
         while tokens and tokens[-1].is_sign(";"):
             tokens.pop()
         self._said = said
         self._taken = taken
+        self._hidden = hidden
         self._cursor = Cursor(tuple(tokens))
         self._result = Effects()
 
@@ -127,8 +128,9 @@ class _Reader:
         if cursor.skip("TEMPORARY"):
             if not cursor.one_of({"TABLE", "SEQUENCE"}):
                 raise NotUnderstood
-            return
-        if cursor.one_of({"TABLE", "SEQUENCE"}):
+            cursor.skip("IF", "NOT", "EXISTS")
+            self._result.hidden.update(self._tables(cursor.table()))
+        elif cursor.one_of({"TABLE", "SEQUENCE"}):
             cursor.skip("IF", "NOT", "EXISTS")
             made = cursor.table()
             self._touch(made)
@@ -148,6 +150,9 @@ class _Reader:
         if cursor.skip("TEMPORARY"):
             if not cursor.one_of({"TABLE", "TABLES", "SEQUENCE"}):
                 raise NotUnderstood
+            cursor.skip("IF", "EXISTS")
+            for part in cursor.parts():
+                self._result.shown.update(self._tables(part.table()))
         elif cursor.one_of({"TABLE", "TABLES", "SEQUENCE"}):
             cursor.skip("IF", "EXISTS")
             for part in cursor.parts():
@@ -178,8 +183,10 @@ class _Reader:
         cursor = self._cursor
         cursor.skip("IF", "EXISTS")
         subject = cursor.table()
-        self._skip_wait(cursor)
-        if self._is_temporary():
+        cursor.skip_wait()
+        if self._is_temporary(subject):
+            if any(token.word == "RENAME" for token in cursor.rest):
+                self._result.shown.update(self._tables(subject))
             return
         mentioned = [t.text for t in cursor.rest if t.kind in (Kind.NAME, Kind.WORD)]
         found = alteration(cursor, explicit_timestamps=self._said.explicit_timestamps)
@@ -194,8 +201,10 @@ class _Reader:
         if why is not None and why.endswith(NOT_UNDERSTOOD):
             self._result.hold(self._taken.called(mentioned), why)
         for table in self._tables(subject):
-            if found.dropped:
-                self._result.dropped_columns[table] = frozenset(found.dropped)
+            if found.left:
+                self._result.left[table] = frozenset(found.left)
+            if found.came:
+                self._result.came[table] = frozenset(found.came)
 
     def rename(self) -> None:
         cursor = self._cursor
@@ -206,7 +215,7 @@ class _Reader:
         cursor.skip("IF", "EXISTS")
         for part in cursor.parts():
             self._hold(part.table(), RENAMED)
-            self._skip_wait(part)
+            part.skip_wait()
             if not part.skip("TO"):
                 raise NotUnderstood
             self._hold(part.table(), RENAMED)
@@ -215,9 +224,9 @@ class _Reader:
     def truncate(self) -> None:
         self._cursor.skip("TABLE")
         named = self._cursor.table()
-        self._skip_wait(self._cursor)
+        self._cursor.skip_wait()
         self._cursor.end()
-        if not self._is_temporary():
+        if not self._is_temporary(named):
             self._touch(named)
             self._result.truncated += self._tables(named)
 
@@ -243,7 +252,7 @@ class _Reader:
         if not cursor.skip("ON"):
             raise NotUnderstood
         named = cursor.table()
-        if self._is_temporary():
+        if self._is_temporary(named):
             return
         self._touch(named)
         if why is not None:
@@ -268,17 +277,8 @@ class _Reader:
                 break
         raise NotUnderstood
 
-    def _is_temporary(self) -> bool:
-        """Whether it is a temporary table's name. The server marks what used one, and what asked
-        for the connection's number."""
-        words = {token.word for token in self._said.tokens or ()}
-        return self._said.temporary and not words & _OF_CONNECTIONS
-
-    def _skip_wait(self, cursor: Cursor) -> None:
-        if cursor.skip("WAIT"):
-            cursor.value()
-        else:
-            cursor.skip("NOWAIT")
+    def _is_temporary(self, named: Named) -> bool:
+        return any(table in self._hidden for table in self._tables(named))
 
     def _tables(self, named: Named) -> list[TableId]:
         return self._taken.named(named, self._said.database)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from tidegate.connectors.changes import SchemaSeen
+from tidegate.connectors.changes import Altered, SchemaSeen
 from tidegate.connectors.mysql.inflate import Inner
 from tidegate.connectors.mysql.row_groups import Groups
 from tidegate.names import TableId
@@ -18,6 +18,7 @@ class Batch:
     view: memoryview
     seen: list[SchemaSeen] = field(default_factory=list)
     holds: dict[TableId, str] = field(default_factory=dict)
+    altered: list[Altered] = field(default_factory=list)
     transactions: int = 0
 
     def hold(self, tables: Iterable[TableId], why: str) -> None:

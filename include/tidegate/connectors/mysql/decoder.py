@@ -22,6 +22,7 @@ from tidegate.connectors.mysql.query_events import Statement, statement
 from tidegate.connectors.mysql.row_groups import Groups
 from tidegate.connectors.mysql.schemas_in_force import SchemasInForce
 from tidegate.connectors.mysql.statement_effects import STATEMENT, Taken
+from tidegate.connectors.mysql.temporary_tables import OPEN
 from tidegate.connectors.mysql.wire import Parcel, check_crc
 from tidegate.envelope.position import Position, boundary
 from tidegate.errors import FatalError
@@ -63,7 +64,7 @@ class Decoder:
         self._at = 0  # where the event at hand begins in its file
         self._open: Transaction | None = None
         self._checksums = checksums  # of what comes before the first format event
-        self._schemas = SchemasInForce(epoch, taken, live)
+        self.schemas = SchemasInForce(epoch, taken, live)
         self._handlers: dict[int, Callable[[bytes, int, int, int, Batch], None]] = {
             **dict.fromkeys(events.ROWS, self._row_event),
             **dict.fromkeys((*events.MARIADB_ROWS, events.PAYLOAD), self._inflated),
@@ -91,6 +92,8 @@ class Decoder:
             self._event(data, start, end, batch)
         if self._open is not None and self._open.rows and self._open.undone is None:
             self._foresee(self._open, batch)
+        if self._open is None:
+            batch.hold(self.schemas.hidden(), OPEN)
         rows = batch.groups.rows()
         batch.holds |= batch.groups.holds
         return ChangeBatch(
@@ -99,6 +102,7 @@ class Decoder:
             through=None if self._open is not None else self.through,
             transactions=batch.transactions,
             raw_bytes=len(parcel.data),
+            altered=tuple(batch.altered),
             holds=tuple(TableHold(str(t), why) for t, why in batch.holds.items()),
         )
 
@@ -235,7 +239,7 @@ class Decoder:
         else:
             if transaction is None or not transaction.known:
                 behind = number_of(self._volume, ends_at)
-                self._schemas.change(said, transaction, behind, batch)
+                self.schemas.change(said, transaction, behind, batch)
             if transaction is None or not transaction.begun:
                 self._end(ends_at, batch)
 
@@ -268,7 +272,7 @@ class Decoder:
             return
         if self._open.xa:
             batch.holds[table.schema.table] = XA
-        self._schemas.use(table.schema, self._open, offset, batch)
+        self.schemas.use(table.schema, self._open, offset, batch)
 
     def _rows(self, data: bytes, start: int, end: int, offset: int, batch: Batch) -> None:
         """``offset`` is the event's own in its transaction."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass
 from typing import Any, Final
@@ -15,7 +16,8 @@ from tidegate.schema.table import TableSchema
 
 _COLUMNS_SQL: Final = """
 SELECT column_name, data_type, column_type, is_nullable, character_maximum_length,
-       numeric_precision, numeric_scale, datetime_precision, character_set_name
+       numeric_precision, numeric_scale, datetime_precision, character_set_name,
+       column_default, extra, collation_name
 FROM information_schema.columns
 WHERE table_schema = %s AND table_name = %s ORDER BY ordinal_position
 """
@@ -24,13 +26,15 @@ SELECT column_name FROM information_schema.statistics
 WHERE table_schema = %s AND table_name = %s AND index_name = 'PRIMARY' ORDER BY seq_in_index
 """
 _TABLE_SQL: Final = """
-SELECT table_type, engine FROM information_schema.tables
+SELECT table_type, engine, create_time FROM information_schema.tables
 WHERE table_schema = %s AND table_name = %s
 """
 _ABSENT_SQL: Final = """
 SELECT column_name, data_type, is_nullable, column_default, extra
 FROM information_schema.columns WHERE table_schema = %s AND table_name = %s
 """
+_DESCRIBED: Final = 9
+"""Columns of that which a row's description takes; the others only tell whether it is another."""
 _PLAIN_DEFAULTS: Final = frozenset({*INTEGERS, "decimal", "char", "varchar", "enum", "set"})
 """Types of which a constant default reads in the catalog as the log prints a value."""
 _NUMBER: Final = re.compile(r"-?\d+(\.\d+)?")
@@ -69,6 +73,12 @@ class Relation:
     engine: str | None
     columns: tuple[ColumnFacts, ...]
     declared: dict[str, str]  # column → its type as the source writes it
+    digest: str  # of all that the catalog says of its columns, and of when its files were made
+
+    @property
+    def undoes(self) -> bool:
+        """Whether its engine takes back what a rolled-back transaction did."""
+        return (self.engine or "").lower() == INNODB
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -83,9 +93,10 @@ def relation(connection: Connection, table: TableId) -> Relation | None:
         return None
     keys = {str(row[0]): at for at, row in enumerate(query(connection, _KEY_SQL, table))}
     rows = query(connection, _COLUMNS_SQL, table)
-    facts = tuple(_facts(row, keys) for row in rows)
+    facts = tuple(_facts(row[:_DESCRIBED], keys) for row in rows)
     declared = {str(row[0]): str(row[2]) for row in rows}
-    return Relation(table, str(found[0][0]), found[0][1], facts, declared)
+    digest = hashlib.sha256(repr((found, keys, rows)).encode()).hexdigest()[:16]
+    return Relation(table, str(found[0][0]), found[0][1], facts, declared, digest)
 
 
 def discover(connection: Connection, table: TableId) -> TableSchema:

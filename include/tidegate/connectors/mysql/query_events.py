@@ -20,7 +20,8 @@ _POST_HEADER: Final = struct.Struct("<IIBHH")
 _LOAD_BYTES: Final = 13
 """What EXECUTE_LOAD_QUERY has between its header and the session's variables."""
 _THREAD_SPECIFIC: Final = 0x4
-"""Header flag: the statement used a temporary table, or the connection's number."""
+"""Header flag: a temporary table was used, or the connection's number; by the statement, or by
+another of the same procedure."""
 
 
 class _Variable(IntEnum):
@@ -69,7 +70,9 @@ class Statement:
 
     tokens: tuple[Token, ...] | None  # None: its text cannot be read
     database: str  # what a name without a database means
-    temporary: bool = False  # it may have used a temporary table
+    thread: int = 0  # the session's number
+    temporary: bool = False
+    """It may have used a temporary table, or something before it in the same procedure did."""
     explicit_timestamps: bool = True  # a timestamp column may be null unless it says otherwise
     databases: frozenset[str] | None = None
     """All whose tables it changed, where the server tells."""
@@ -92,7 +95,7 @@ def statement(
 ) -> Statement:
     """The event in ``data[start:end]``, without its checksum. ``load``: a LOAD DATA."""
     body = data[start + events.HEADER : end]
-    _thread, _seconds, length, _error, size = _POST_HEADER.unpack_from(body)
+    thread, _seconds, length, _error, size = _POST_HEADER.unpack_from(body)
     at = _POST_HEADER.size + (_LOAD_BYTES if load else 0)
     session = _session(body[at : at + size])
     at += size
@@ -106,6 +109,7 @@ def statement(
     return Statement(
         _tokens(text, session, charsets),
         body[at : at + length].decode("utf-8", "replace"),
+        thread,
         bool(flags & _THREAD_SPECIFIC),
         explicit is not False,
         session.databases,

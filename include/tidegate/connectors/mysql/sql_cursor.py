@@ -90,6 +90,13 @@ class Cursor:
             raise NotUnderstood
         return token
 
+    def skip_wait(self) -> None:
+        """How long MariaDB shall wait for a lock."""
+        if self.skip("WAIT"):
+            self.value()
+        else:
+            self.skip("NOWAIT")
+
     def parentheses(self) -> bool:
         """Everything from ``(`` to the ``)`` that closes it, if one opens here."""
         if not self.peek().is_sign("("):

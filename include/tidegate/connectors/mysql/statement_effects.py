@@ -19,6 +19,7 @@ STATEMENT: Final = (
 NOT_UNDERSTOOD: Final = "is not understood"
 ROWS_GONE: Final = "takes rows away, or brings some, without sending them"
 ENGINE: Final = "gave the table another engine than InnoDB: its changes have no transactions"
+NOT_INNODB: Final = "its engine is not InnoDB: its changes have no transactions"
 KEY: Final = "changed the primary key"
 CASCADES: Final = (
     "has a foreign key that changes or deletes its rows without a trace in the log (ON DELETE or"
@@ -32,7 +33,8 @@ class Effects:
 
     truncated: list[TableId] = field(default_factory=list)
     held: dict[TableId, str] = field(default_factory=dict)
-    dropped_columns: dict[TableId, frozenset[str]] = field(default_factory=dict)
+    left: dict[TableId, frozenset[str]] = field(default_factory=dict)  # columns
+    came: dict[TableId, frozenset[str]] = field(default_factory=dict)
     touched: set[TableId] = field(default_factory=set)
     """Tables whose definition or files it changed, or may have: it explains that they did."""
 
@@ -40,6 +42,10 @@ class Effects:
         for table in tables:
             self.held.setdefault(table, reason)
             self.touched.add(table)
+
+    hidden: set[TableId] = field(default_factory=set)
+    """Tables that a temporary one of their name hides from the session, from here on."""
+    shown: set[TableId] = field(default_factory=set)  # and not any more
 
 
 @dataclass(frozen=True, slots=True)

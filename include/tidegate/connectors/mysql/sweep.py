@@ -14,7 +14,7 @@ from typing import Final
 
 from tidegate.connectors.cut import Chunk, JdbcRead, KeyFacts, Settled, Survey, lost_flag
 from tidegate.connectors.mysql import chunks as chunking
-from tidegate.connectors.mysql import discover, types
+from tidegate.connectors.mysql import discover, looks, types
 from tidegate.connectors.mysql.connection import Connection, jdbc, query
 from tidegate.connectors.mysql.failures import translated
 from tidegate.connectors.mysql.position import Place
@@ -73,12 +73,16 @@ class MysqlCut:
         with self._asking("planning chunks"):
             return chunking.by_key(self._connection, table, schema, chunk_rows, after)
 
-    def facts(self, table: TableId) -> TableFacts | None:
-        return None  # the log carries every DDL
+    def facts(self, table: TableId) -> TableFacts:
+        """What later looks are compared with."""
+        with self._asking("reading the catalog"):
+            where = looks.server(self._connection)
+            return looks.see(self._connection, table, where).facts
 
     def survey(self, table: TableId, schema: TableSchema, predicate: str | None = None) -> Survey:
         """Refuses values that are too large, before anything is read."""
-        with self._asking("looking for large values"):
+        with self._asking("looking for what cannot be swept"):
+            self._refuse_untold(table)
             self._refuse_large(table, schema)
         return Survey(rows=0)
 
@@ -161,6 +165,16 @@ class MysqlCut:
         conversation."""
         with self._asked, translated(self._settings, doing):
             yield
+
+    def _refuse_untold(self, table: TableId) -> None:
+        """What it reads would be right, and wrong with the next change."""
+        found = looks.see(self._connection, table, "").trouble
+        if found is not None:
+            raise ConfigError(
+                "sweep.untold_changes",
+                f"{table}: {found}",
+                hint="`tidegate validate` names it with the statement that mends it; then sweep",
+            )
 
     def _refuse_large(self, table: TableId, schema: TableSchema) -> None:
         most = self._settings.max_value_bytes

@@ -7,20 +7,15 @@ from typing import Final
 
 import pymysql
 
-from tidegate.connectors.mysql import discover
+from tidegate.connectors.mysql import discover, looks
 from tidegate.connectors.mysql.charsets import BINARY, Charsets
-from tidegate.connectors.mysql.connection import Connection, query
+from tidegate.connectors.mysql.connection import Connection
 from tidegate.connectors.mysql.settings import MysqlSettings
 from tidegate.connectors.mysql.types import SUPPORTED
 from tidegate.connectors.protocol import Problem, Severity
 from tidegate.names import TableId
 
 _HALVES: Final = "ucs2"
-_CASCADES_SQL: Final = """
-SELECT constraint_name FROM information_schema.referential_constraints
-WHERE constraint_schema = %s AND table_name = %s
-  AND NOT (delete_rule IN ('RESTRICT', 'NO ACTION') AND update_rule IN ('RESTRICT', 'NO ACTION'))
-"""
 _OLD: Final = "/* mariadb-5.3 */"
 
 
@@ -47,8 +42,7 @@ def check_table(
 
 
 def _engine(found: discover.Relation) -> Iterator[Problem]:
-    engine = (found.engine or "").lower()
-    if engine != discover.INNODB:
+    if not found.undoes:
         yield _error(
             "engine",
             found.table,
@@ -90,8 +84,7 @@ def _key(found: discover.Relation, settings: MysqlSettings) -> Iterator[Problem]
 
 
 def _cascades(connection: Connection, table: TableId) -> Iterator[Problem]:
-    """InnoDB makes such changes below the log: a replica makes them again by itself, we cannot."""
-    for (name,) in query(connection, _CASCADES_SQL, table):
+    for name in looks.cascades(connection, table):
         yield _error(
             "cascade",
             table,
