@@ -1,8 +1,8 @@
 """What a lake would hold: the rows of the beginning with every captured change made to them.
 
 Cheaper than Spark, and as true where values are plain: the log's own text is compared with the
-source's. Where a column leaves and another of its name comes, the lake asks someone; so that counts
-as held.
+source's. Where a column leaves and another of its name comes, an apply holds the table; so that
+counts as held.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ class Replay:
         self._rows = source_rows(db, table)
         self._columns: list[list[str]] = [list(row) for row in self._rows[:1]]
         self._schemas: dict[str, TableSchema] = {}
+        self._left: set[str] = set()
 
     def take(self, batches: Iterable[ChangeBatch]) -> Position | None:
         through = None
@@ -52,6 +53,10 @@ class Replay:
             for seen in batch.schemas:
                 if str(seen.schema.table) == self.name:
                     self._see(seen.schema)
+            for altered in batch.altered:
+                if str(altered.table) == self.name:
+                    self._left |= altered.left
+                    self.held += [f"{name} came back" for name in self._left & altered.came]
             self.held += [hold.reason for hold in batch.holds if hold.table == self.name]
             for row in batch.rows.to_pylist():
                 if row["table"] == self.name:

@@ -60,6 +60,18 @@ def test_a_column_that_left_and_another_of_its_name_are_two(items: Source) -> No
     assert "came back" in items.round("ALTER TABLE items ADD COLUMN a int")
 
 
+def test_a_truncate_before_any_row_has_the_columns_of_then(items: Source) -> None:
+    """Captured late, when the table has a column more, which is no reason to think it came back."""
+    held = items.round(
+        "TRUNCATE items",
+        "INSERT INTO items VALUES (5, 5, 'n')",
+        "ALTER TABLE items ADD COLUMN more int",
+        "INSERT INTO items VALUES (6, 6, 'n', 6)",
+    )
+    assert held == ""
+    assert items.right
+
+
 def test_what_is_logged_as_a_statement_holds_all_that_it_may_change(any_db: MysqlDatabase) -> None:
     any_db.sql(
         ITEMS,
@@ -96,7 +108,7 @@ def test_names_are_read_as_they_were_written(any_db: MysqlDatabase) -> None:
     assert [bool(replay.held) for replay in source.replays] == [False, False, False, True, False]
     with any_db.server.connect(any_db.name, charset="latin1") as session:
         session.cursor().execute("DROP TABLE größe, `a b`")
-    source.round()
+    source.round("FLUSH BINARY LOGS")  # other tests have the server print its newest file
     assert [bool(replay.held) for replay in source.replays] == [False, False, True, True, False]
 
 

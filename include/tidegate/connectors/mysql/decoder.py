@@ -92,6 +92,7 @@ class Decoder:
             self._event(data, start, end, batch)
         if self._open is not None and self._open.rows and self._open.undone is None:
             self._foresee(self._open, batch)
+        self.schemas.finish(batch)
         if self._open is None:
             batch.hold(self.schemas.hidden(), OPEN)
         rows = batch.groups.rows()

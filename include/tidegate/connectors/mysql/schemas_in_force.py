@@ -25,6 +25,8 @@ class SchemasInForce:
         self._taken = taken
         self._live = live
         self._temporary = TemporaryTables()
+        self._emptied: dict[TableId, list[tuple[Transaction, int]]] = {}
+        """By a TRUNCATE before which no row told the table's columns."""
         self._last: dict[TableId, TableSchema] = {}  # what the log used last
         self._altered: dict[TableId, int] = {}  # where a statement changed a table last
         self._unseen: set[TableId] = set()  # altered, and no row tells its columns yet
@@ -36,9 +38,27 @@ class SchemasInForce:
         self._unseen.discard(schema.table)
         if last is schema or last == schema:
             return
+        for emptied, before in self._emptied.get(schema.table, [])[:1]:
+            transaction, offset = emptied, before - 1
         self._last[schema.table] = schema
         place = lsn_place(transaction.number, offset)
         batch.seen.append(SchemaSeen(schema, Position(self._epoch, place)))
+        self._truncate(schema, batch)
+
+    def finish(self, batch: Batch) -> None:
+        """No row names the columns of a TRUNCATE. Nothing is read by them, so those of the first
+        rows behind it will do, or today's."""
+        for table, emptied in list(self._emptied.items()):
+            schema = self._live(table)
+            if schema is None:
+                batch.hold([table], DROPPED)
+                del self._emptied[table]
+            else:
+                self.use(schema, *emptied[0], batch)
+
+    def _truncate(self, schema: TableSchema, batch: Batch) -> None:
+        for transaction, offset in self._emptied.pop(schema.table, []):
+            batch.groups.truncate(schema, transaction, offset)
 
     def change(
         self, said: Statement, transaction: Transaction | None, behind: int, batch: Batch
@@ -48,19 +68,18 @@ class SchemasInForce:
         self._temporary.follow(said, found)
         for table, why in found.held.items():
             batch.hold([table], why)
-        for table in (*found.left, *found.truncated):
-            # No row names its columns here. Nothing is read by them, so today's will do.
-            schema = self._last.get(table) or self._live(table)
-            if schema is None or transaction is None:
-                batch.hold([table], DROPPED)
-                continue
-            # Columns that left are noted at once: others of their names may come before a row.
-            left = found.left.get(table, frozenset())
-            kept = tuple(c for c in schema.columns if c.name.lower() not in left)
-            offset = behind - transaction.number
-            self.use(replace(schema, columns=kept), transaction, offset - 1, batch)
-            if table in found.truncated:
-                batch.groups.truncate(schema, transaction, offset)
+        if transaction is None:
+            batch.hold(found.truncated, DROPPED)
+            return
+        offset = behind - transaction.number
+        for table, names in found.left.items():
+            if (last := self._last.get(table)) is not None:
+                kept = tuple(c for c in last.columns if c.name.lower() not in names)
+                self.use(replace(last, columns=kept), transaction, offset - 1, batch)
+        for table in found.truncated:
+            self._emptied.setdefault(table, []).append((transaction, offset))
+            if (last := self._last.get(table)) is not None:
+                self._truncate(last, batch)
         for table in sorted(found.touched):
             self._altered[table] = behind
             self._unseen.add(table)
