@@ -7,6 +7,8 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final
 
+import pymysql
+
 from tidegate.connectors.mysql.charsets import BINARY
 from tidegate.connectors.mysql.connection import Connection, is_mariadb, query
 from tidegate.connectors.mysql.types import BLOBS, INTEGERS, SUPPORTED, TEXTS, ColumnFacts, column
@@ -101,15 +103,24 @@ def relation(connection: Connection, table: TableId) -> Relation | None:
 
 def discover(connection: Connection, table: TableId) -> TableSchema:
     """The table's columns as the log sends them."""
-    check_readable(connection, table)
+    try:
+        check_readable(connection, table)
+    except pymysql.MySQLError as error:
+        if error.args[0] != NO_SUCH_TABLE:
+            raise
+        raise _missing(table) from None
     schema = live(connection, table)
     if schema is None:
-        raise ConfigError(
-            "source.table_missing",
-            f"table {table} does not exist",
-            hint="check source.tables and `tidegate validate`",
-        )
+        raise _missing(table)
     return schema
+
+
+def _missing(table: TableId) -> ConfigError:
+    return ConfigError(
+        "source.table_missing",
+        f"table {table} does not exist",
+        hint="check source.tables and `tidegate validate`",
+    )
 
 
 def check_readable(connection: Connection, table: TableId) -> None:
