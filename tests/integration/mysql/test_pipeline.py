@@ -137,7 +137,7 @@ def test_changes_that_no_row_tells_hold_when_they_are_applied(
     run_apply(made.spark, made.pipeline, made.platform, run="a2")
     swapped, quiet = (made.state(f"{mysql_db.name}.{name}") for name in ("swapped", "quiet"))
     assert (swapped.state, quiet.state) == (GateState.HELD, GateState.HELD)
-    assert "a was dropped and added again" in str(swapped.reason)
+    assert "a was dropped and another column" in str(swapped.reason)
     assert "no statement" in str(quiet.reason)
     made.sweep()
     assert made.lake(f"{mysql_db.name}.quiet", "id", "b") == [(1, 5), (2, 5), (3, 6)]
