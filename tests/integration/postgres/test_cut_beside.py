@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.integration.postgres.test_handover import ITEMS, Rows, at_cut
+from tests.integration.postgres.test_handover import ITEMS, Rows, at_cut, replay
 from tests.support.pace import PACE
 from tests.support.postgres import SourceDatabase, fresh_database
 from tidegate.config.pipeline import PipelineConfig
@@ -80,23 +80,10 @@ def cut_now(
 def completed(
     rows: Rows, position: Position, visible: Visible, settings: PlatformConfig, of: PipelineConfig
 ) -> Rows:
-    """``rows`` and what the log adds, strictly: each change must meet the row it expects."""
+    """``rows`` and what the log adds."""
     log = ChangeLog(open_catalog(settings, of), of).table()
     after = unseen_from(log, visible, position, str(ITEMS))
-    rows = dict(rows)
-    changes = log.scan().to_arrow().to_pylist()
-    for change in sorted(changes, key=lambda row: row["position"]):
-        if change["position"] <= after.place or visible.holds(change["tx_id"]):
-            continue
-        key = int(change["key"][0])
-        if change["op"] == "c":
-            assert key not in rows, "a change was in the cut and after it"
-        else:
-            assert key in rows, "a change was neither in the cut nor after it"
-            del rows[key]
-        if change["op"] != "d":
-            rows[int(change["after"][0])] = int(change["after"][1])
-    return rows
+    return replay(rows, log.scan().to_arrow().to_pylist(), after, visible.holds)
 
 
 def write(db: SourceDatabase, stop: threading.Event, seed: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import psycopg
@@ -69,11 +70,17 @@ def at_cut(db: SourceDatabase, cut: Cut) -> Rows:
         return dict(reader.execute("SELECT id, n FROM items").fetchall())
 
 
-def replay(rows: Rows, log: list[dict[str, Any]], after: Position) -> Rows:
-    """The log after ``after``, strictly: an insert must be new, an update must find its row."""
+def replay(
+    rows: Rows,
+    log: list[dict[str, Any]],
+    after: Position,
+    held: Callable[[int], bool] = lambda _: False,
+) -> Rows:
+    """The log after ``after``, but for transactions that are ``held``, strictly: an insert must be
+    new, an update must find its row."""
     rows = dict(rows)
     for change in sorted(log, key=lambda row: row["position"]):
-        if change["position"] <= after.place:
+        if change["position"] <= after.place or held(change["tx_id"]):
             continue
         key = int(change["key"][0])
         if change["op"] == "c":
