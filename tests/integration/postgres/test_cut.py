@@ -99,7 +99,7 @@ def test_open_transaction_holds_the_cut_back_and_is_named(source_db: SourceDatab
             pass
         assert held.value.code == "sweep.cut_held_back"
         writer.execute("COMMIT")
-    with open_cut(settings, (ITEMS,), epoch) as cut:
+    with open_cut(source_db.settings("public.items"), (ITEMS,), epoch) as cut:
         assert cut.count(ITEMS) == 1
 
 

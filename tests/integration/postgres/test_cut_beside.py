@@ -60,13 +60,13 @@ def settings(platform: PlatformConfig) -> PlatformConfig:
 
 
 @pytest.fixture
-def pipeline(db: SourceDatabase, settings: PlatformConfig) -> PipelineConfig:
+def pipeline(db: SourceDatabase, platform: PlatformConfig) -> PipelineConfig:
     db.sql(
         "CREATE TABLE items (id int PRIMARY KEY, n int)",
         "INSERT INTO items SELECT g, 0 FROM generate_series(1, 200) g",
     )
     made = db.pipeline("public.items")
-    deploy(made, settings)
+    deploy(made, platform)
     return made
 
 

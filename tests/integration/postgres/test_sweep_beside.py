@@ -12,6 +12,7 @@ import pytest
 from tests.support.pace import PACE
 from tests.support.stack import SMALL_CHUNKS, Stack
 from tidegate import faults
+from tidegate.config.platform import SweepConfig
 from tidegate.errors import HeldError
 from tidegate.jobs.apply import run_apply
 from tidegate.jobs.capture import run_capture
@@ -36,9 +37,15 @@ def docs(source_db: Any, stack: Callable[..., Stack]) -> Callable[..., Stack]:
             "INSERT INTO docs SELECT g, 0, repeat(md5(g::text), 100)"
             f" FROM generate_series(1, {ROWS}) g",
         )
-        return stack(DOCS, lake=lake, sweep=IMPATIENT)
+        return impatient(stack(DOCS, lake=lake))
 
     return make
+
+
+def impatient(made: Stack, sweep: SweepConfig = IMPATIENT) -> Stack:
+    """From here on: the slot, too, is waited for as long as a cut."""
+    made.platform = made.platform.model_copy(update={"sweep": sweep})
+    return made
 
 
 def write(made: Stack, stop: threading.Event) -> None:
@@ -96,6 +103,7 @@ def test_where_the_rows_alone_do_not_make_the_table_the_sweep_waits(
         assert held.value.code == "sweep.cut_held_back"
         assert f"pid {long.info.backend_pid}" in held.value.message
         long.execute("ROLLBACK")
+    made = impatient(made, SMALL_CHUNKS)  # a cut may take a moment
     assert made.swept().rows == ROWS
 
 
@@ -118,7 +126,7 @@ def test_of_equal_rows_none_is_lost_and_none_comes_twice(
         "ALTER TABLE twins REPLICA IDENTITY FULL",
         "INSERT INTO twins SELECT g % 3, 'v' FROM generate_series(1, 300) g",
     )
-    made, stop = stack(TWINS, sweep=IMPATIENT), threading.Event()
+    made, stop = impatient(stack(TWINS)), threading.Event()
     one = "ctid = (SELECT ctid FROM twins WHERE n < 3 LIMIT 1 FOR UPDATE SKIP LOCKED)"
 
     def turn() -> None:
