@@ -45,15 +45,20 @@ def prepare(words: Sequence[str]) -> None:
 
 class _DatasetsWithoutPandas(MetaPathFinder):
     """PyArrow's datasets import pandas (300 modules, a quarter of ``status``, *measured*) only to
-    ask whether the constants they make are pandas' own. Whoever really needs it still gets it."""
+    ask whether the constants they make are pandas' own: they are told that there is none."""
+
+    def __init__(self) -> None:
+        self._hiding = False
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
+        if name == "pandas" and self._hiding:
+            raise ModuleNotFoundError(f"no module named {name} for now", name=name)
         if name == "pyarrow.dataset" and "pandas" not in sys.modules:
-            sys.modules["pandas"] = None  # type: ignore[assignment]
+            self._hiding = True
             try:
                 import_module("pyarrow._dataset")
             finally:
-                del sys.modules["pandas"]
+                self._hiding = False
         return None

@@ -110,7 +110,7 @@ def imported(folder: Path, *words: str) -> set[str]:
         "import sys\n"
         "from tidegate.cli.main import main\n"
         "try:\n    main()\n"
-        "except SystemExit:\n    pass\n"
+        "except SystemExit as end:\n    assert not end.code, 'it failed'\n"
         "print(*sys.modules, file=sys.stderr)"
     )
     done = subprocess.run(
@@ -139,10 +139,9 @@ def test_a_look_at_the_lake_imports_what_reads_it_and_no_more(tmp_path: Path) ->
     pipeline.write_text(
         "pipeline_id: shop\nsource: {database: d, port: 1, password: x, tables: [public.orders]}\n"
     )
-    for verb in ("status", "gate"):
-        shown = [verb, "show"] if verb == "gate" else [verb]
-        offline = ["--offline"] if verb == "status" else []
-        found = imported(tmp_path, *shown, str(pipeline), *offline)
+    (tmp_path / "include" / "config" / "pipelines").mkdir(parents=True)
+    for words in (("status", pipeline, "--offline"), ("gate", "show", pipeline), ("list",)):
+        found = imported(tmp_path, *map(str, words))
         assert "pyiceberg.io.pyarrow" in found, "it has read the lake"
         assert FOR_NOTHING & {name.partition(".")[0] for name in found} == set()
         assert len(found) < 1000
