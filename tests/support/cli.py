@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -186,6 +187,7 @@ def probe(url: str, wanted: Callable[[httpx.Response], bool]) -> httpx.Response:
         if wanted(answer) or time.monotonic() > deadline:
             assert wanted(answer), answer.text
             return answer
+        threading.Event().wait(0.02)
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,7 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -159,6 +160,9 @@ def test_a_capture_that_follows_says_on_its_port_whether_it_is_ready(
         assert ready["sinks"] == [{"sink_id": "lake", "status": "running"}]
         assert [lag["topic"] for lag in ready["consumer_lag"]] == ["cdc.public.orders"]
 
+        streaming = "SELECT bool_or(active) FROM pg_replication_slots WHERE database = "
+        while not source_db.value(f"{streaming}'{source_db.name}'"):
+            threading.Event().wait(0.02)  # until then it would end for want of a connection
         with source_db.server.connect() as admin:  # no new connection is let in: a dead source
             admin.execute(f'ALTER DATABASE "{source_db.name}" ALLOW_CONNECTIONS false')
             dead = probe(url, lambda answer: answer.status_code == 503).json()
