@@ -223,9 +223,8 @@ class _Sweep:
         reason = f"{error.message} [{error.code}] → {error.hint}"
         try:
             self.gate.fail_sweep(run, tables, reason)
-        except (
-            TidegateError
-        ) as unnoted:  # what ended the sweep may be what keeps it from being told
+        except TidegateError as unnoted:
+            # What ended the sweep may be what keeps it from being told.
             text = f"not noted at the gate: {unnoted.message}"
             log.event(_LOG, text, level=logging.WARNING, run=run, code=unnoted.code)
 

@@ -20,9 +20,10 @@ from typing import Final
 import psycopg
 
 from tidegate.connectors.postgres.connection import Connection
-from tidegate.connectors.postgres.moments import NUMBERS, Moment
+from tidegate.connectors.postgres.moments import Moment
 from tidegate.connectors.postgres.row_versions import APART, younger_sql
 from tidegate.connectors.postgres.witness import Witness
+from tidegate.envelope.visible import HALF, NUMBERS
 from tidegate.names import TableId
 from tidegate.schema.table_facts import Leaf, TableFacts
 
@@ -162,7 +163,7 @@ def _moved(leaf: Leaf, old: Leaf | None) -> bool:
 
 def _since(mark: int, xid: int) -> bool:
     """Whether transaction ``xid`` was numbered at or after ``mark`` (numbers go round)."""
-    return (xid - mark) % NUMBERS < NUMBERS // 2
+    return (xid - mark) % NUMBERS < HALF
 
 
 def rows_of(connection: Connection, leaf: TableId, mark: str | None, now: Moment) -> Rows:
@@ -171,7 +172,7 @@ def rows_of(connection: Connection, leaf: TableId, mark: str | None, now: Moment
     young = "true"
     low = now.below(mark)
     if low is not None and 0 <= now.end - low < APART:
-        young = younger_sql(low, low + NUMBERS // 2)
+        young = younger_sql(low, low + HALF)
     sql = (
         f"SELECT EXISTS (SELECT FROM ONLY {leaf.sql}),"
         f" EXISTS (SELECT FROM ONLY {leaf.sql} WHERE NOT {young})"

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from tidegate.connectors.postgres.connection import Connection
+from tidegate.envelope.visible import NUMBERS
 
-NUMBERS: Final = 2**32
-"""Rows have the lower half of a transaction's number."""
 _SQL: Final = (
     "SELECT pg_catalog.pg_current_snapshot()::text, pg_catalog.pg_current_wal_flush_lsn()::text,"
     " substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_insert_lsn()), 1, 8)"

@@ -19,8 +19,8 @@ from typing import Final
 
 from tidegate.connectors.marking import Changed
 from tidegate.connectors.postgres.connection import Connection
-from tidegate.connectors.postgres.moments import NUMBERS
 from tidegate.envelope.mark import Mark
+from tidegate.envelope.visible import NUMBERS
 from tidegate.schema.table import TableSchema
 from tidegate.schema.table_facts import TableFacts
 
