@@ -1,12 +1,12 @@
 // What ran: work that was started from here with its log, and every run that left a report.
 
-import { html, useEffect, useState } from "../vendor/preact.js";
-import { get, pipelinePath, query } from "./api.js";
+import { html, useState } from "../vendor/preact.js";
+import { pipelinePath, query } from "./api.js";
 import { Badge } from "./conditions.js";
 import { finished } from "./dialog.js";
 import { clock, count, plural, seconds } from "./format.js";
 import { followTop } from "./links.js";
-import { useLoad } from "./load.js";
+import { useLoad, usePages } from "./load.js";
 import { tableLink } from "./routes.js";
 import { Run } from "./run.js";
 import { Empty, Loading, Said, Trouble } from "./states.js";
@@ -50,15 +50,7 @@ function Log({ pipeline, run }) {
 }
 
 function Reports({ pipeline, version }) {
-  const [state, setState] = useState({ items: null, next: null, problem: null });
-  const path = `${pipelinePath(pipeline)}/reports`;
-  const load = (cursor, before) =>
-    get(query(path, { limit: PAGE, cursor })).then(
-      (page) => setState({ items: [...before, ...page.items], next: page.next, problem: null }),
-      (problem) => setState((old) => ({ ...old, problem })),
-    );
-  useEffect(() => void load(undefined, []), [path, version]);
-  const { items, next, problem } = state;
+  const { items, next, problem, more } = usePages(`${pipelinePath(pipeline)}/reports`, PAGE, version);
   if (problem && !items) return html`<${Trouble} problem=${problem} />`;
   if (!items) return html`<${Loading} />`;
   if (!items.length) return html`<${Empty} title="Nothing has run yet"><p>A run that found nothing to do leaves no report.</p></${Empty}>`;
@@ -73,7 +65,7 @@ function Reports({ pipeline, version }) {
         <td data-label="Took" class="number">${seconds(run.seconds)}</td>
         <td data-label="Why" class="why">${run.error ? html`<span class="reason" title=${run.error.message}>${run.error.message}</span><code class="sub">${run.error.code}</code>${run.error.hint && html`<span class="sub reason"><${Said} text=${run.error.hint} /></span>`}` : html`<span class="muted">–</span>`}</td>
       </tr>`)}</tbody></table></div>
-    ${next && html`<button onClick=${() => load(next, items)}>Show older</button>`}`;
+    ${next && html`<button onClick=${more}>Show older</button>`}`;
 }
 
 function named(pipeline, tables) {

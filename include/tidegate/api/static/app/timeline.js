@@ -1,8 +1,9 @@
 // What happened to the table, newest first.
 
-import { html, useEffect, useState } from "../vendor/preact.js";
-import { get, query, tablePath } from "./api.js";
+import { html } from "../vendor/preact.js";
+import { tablePath } from "./api.js";
 import { clock, count, position, seconds } from "./format.js";
+import { usePages } from "./load.js";
 import { Empty, Loading, Trouble } from "./states.js";
 
 const PAGE = 25;
@@ -14,20 +15,12 @@ const FACTS = {
 };
 
 export function Timeline({ pipeline, table, version }) {
-  const [state, setState] = useState({ items: null, next: null, problem: null });
-  const path = `${tablePath(pipeline, table)}/timeline`;
-  const load = (cursor, before) =>
-    get(query(path, { limit: PAGE, cursor })).then(
-      (page) => setState({ items: [...before, ...page.items], next: page.next, problem: null }),
-      (problem) => setState((old) => ({ ...old, problem })),
-    );
-  useEffect(() => void load(undefined, []), [path, version]);
-  const { items, next, problem } = state;
+  const { items, next, problem, more } = usePages(`${tablePath(pipeline, table)}/timeline`, PAGE, version);
   if (problem && !items) return html`<${Trouble} problem=${problem} />`;
   if (!items) return html`<${Loading} />`;
   if (!items.length) return html`<${Empty} title="Nothing has happened yet"><p>A first sweep is the first entry.</p></${Empty}>`;
   return html`<ol class="timeline">${items.map((entry) => html`<${Entry} key=${entry.id} entry=${entry} />`)}</ol>
-    ${next && html`<button onClick=${() => load(next, items)}>Show older</button>`}`;
+    ${next && html`<button onClick=${more}>Show older</button>`}`;
 }
 
 function Entry({ entry }) {
