@@ -254,3 +254,29 @@ def test_numbers_of_transactions_go_round(xmax: int) -> None:
         assert any(low <= (xmax + away) % NUMBERS < end for low, end in unseen)
     for away in (-1, -1000, 2**31):
         assert not any(low <= (xmax + away) % NUMBERS < end for low, end in unseen)
+
+
+def test_a_role_without_superuser_cuts_beside_and_names_who_runs(
+    db: SourceDatabase, platform: PlatformConfig, settings: PlatformConfig
+) -> None:
+    owner, role = f"{db.name}_owner", f"{db.name}_cdc"
+    db.sql(
+        f"CREATE ROLE {owner} NOLOGIN",
+        f"CREATE ROLE {role} LOGIN REPLICATION PASSWORD 'least' IN ROLE {owner}",
+        f"GRANT CREATE ON DATABASE {db.name} TO {role}",
+        "CREATE TABLE items (id int PRIMARY KEY, n int)",
+        f"ALTER TABLE items OWNER TO {owner}",
+    )
+    mine = db.pipeline("public.items", username=role, password="least")
+    deploy(mine, platform)
+    with db.connect() as writer:
+        writer.execute("BEGIN")
+        writer.execute("INSERT INTO items VALUES (1, 1)")
+        (number,) = writer.execute("SELECT pg_current_xact_id()::text").fetchone()
+        _, visible, rows = cut_now(db, mine, settings)
+        assert rows == {} and not visible.holds(int(number) % NUMBERS)
+        source = PostgresConnector(mine, settings)
+        head = ChangeLog(open_catalog(settings, mine), mine).head().captured_through
+        with pytest.raises(HeldError) as held, source.cut((ITEMS,), head=head):
+            pass
+        assert f"pid {writer.info.backend_pid} " in held.value.message
